@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.circuit_breaker import CircuitBreaker, ServiceUnavailable
+from stoker.failures import CircuitBreaker, ServiceUnavailable
 
 LONG = 1e9
 

@@ -15,8 +15,8 @@ import yaml
 from stoker.backends.service_client import ServiceClient, StokerLogin, SwiftLogin
 from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver
-from stoker.circuit_breaker import ServiceUnavailable
-from stoker.json_body import decode
+from stoker.failures import ServiceUnavailable
+from stoker.json_values import decode
 from stoker.model.errors import Invalid
 from stoker.store.remote_objects import OBJECT, QUEUE, VERSIONS, RemoteObject
 from support.backends import ask

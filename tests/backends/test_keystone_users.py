@@ -6,7 +6,7 @@ import pytest
 
 from stoker.backends.keystone_users import USER, KeystoneUserController, KeystoneUsers
 from stoker.backends.reconciler import PREPARE, RECONCILE, Reconciler
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.identity.stack_users import StackUsers
 from stoker.store.tx import Tx
 from support.stacks import world

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stoker.backends.reconciler import PREPARE, RECONCILE, Reconciler
 from stoker.backends.remote_object_controller import RENEW, RemoteObjectController, RemoteObjects
 from stoker.backends.result_polling import POLL, Result, ResultPoller
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import deployments, remote_objects
 from stoker.store.remote_objects import OBJECT

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stoker.commands import clouds_yaml
+from stoker.commands import login
 
 LOGIN = {
     "auth_url": "http://127.0.0.1:8004/identity/v3",
@@ -16,8 +16,8 @@ LOGIN = {
     "password": "pw",
     "project_name": "default",
 }
-WANTED = clouds_yaml.entry(LOGIN)
-CHANGED = clouds_yaml.entry({**LOGIN, "password": "new: 'odd' #one"})
+WANTED = login.cloud_entry(LOGIN)
+CHANGED = login.cloud_entry({**LOGIN, "password": "new: 'odd' #one"})
 STATE = Path("/var/lib/stoker state")
 
 
@@ -27,7 +27,7 @@ def path(tmp_path) -> Path:
 
 
 def offer(path: Path, wanted=WANTED, state: Path = STATE) -> str:
-    return clouds_yaml.offer(path, wanted, state)
+    return login.offer_cloud_entry(path, wanted, state)
 
 
 def test_a_new_clouds_yaml_is_readable_only_by_its_owner(path):

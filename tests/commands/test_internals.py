@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.commands import internals
+from stoker.commands import serve
 from stoker.model.errors import Unavailable
 
 
 def test_the_installed_libraries_have_every_internal():
-    internals.check_internals()
+    serve.check_internals()
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,6 @@ def test_the_installed_libraries_have_every_internal():
 )
 def test_a_missing_internal_is_named_with_the_remedy(monkeypatch, name):
     module, _, attribute = name.rpartition(".") if "Server" not in name else ("uvicorn", ".", "Server.gone")
-    monkeypatch.setattr(internals, "INTERNALS", {module: (attribute,)})
+    monkeypatch.setattr(serve, "INTERNALS", {module: (attribute,)})
     with pytest.raises(Unavailable, match=rf"does not work with uvicorn \d.*: {name} is missing; .*constraints.txt"):
-        internals.check_internals()
+        serve.check_internals()

@@ -6,7 +6,7 @@ import pytest
 
 from stoker import settings as all_settings
 from stoker.model.errors import Invalid
-from stoker.serve.exposure import check_exposure
+from stoker.serve.tls import check_exposure
 
 
 def check(**flags: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stoker import settings as all_settings
 from stoker.model.errors import Conflict, Invalid
-from stoker.serve.site_secret import fingerprint, key_file, load_site_secret
+from stoker.serve.site_keys import fingerprint, load_site_secret, secret_file
 from support import databases, query
 from support.ports import free_port
 from support.server import Served, served
@@ -39,7 +39,7 @@ def test_the_first_start_creates_a_secret_and_stores_only_its_fingerprint(store,
     settings = installation()
     secret = load_site_secret(settings, store)
     assert len(secret) == 64
-    assert stat.S_IMODE(key_file(settings).stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret_file(settings).stat().st_mode) == 0o600
     assert load_site_secret(settings, store) == secret
     assert fingerprint(secret) in stored(store)
     assert secret.decode() not in stored(store)
@@ -50,7 +50,7 @@ def test_a_second_process_without_the_secret_is_refused_and_creates_none(store, 
     second = installation("second")
     with pytest.raises(Conflict, match=r"--secret-key-file .*STOKER_SECRET_KEY\).*keys/site\.key"):
         load_site_secret(second, store)
-    assert not key_file(second).exists()
+    assert not secret_file(second).exists()
 
 
 def test_another_secret_is_refused_from_every_source(store, installation):
@@ -60,9 +60,9 @@ def test_another_secret_is_refused_from_every_source(store, installation):
     with pytest.raises(Conflict, match="the setting secret_key is another one"):
         load_site_secret(installation("second", secret_key=SECRET), store)
     third = installation("third")
-    key_file(third).parent.mkdir()
-    key_file(third).write_text(SECRET)
-    with pytest.raises(Conflict, match=rf"{key_file(third)} is another one"):
+    secret_file(third).parent.mkdir()
+    secret_file(third).write_text(SECRET)
+    with pytest.raises(Conflict, match=rf"{secret_file(third)} is another one"):
         load_site_secret(third, store)
     assert stored(store) == before
 
@@ -70,25 +70,25 @@ def test_another_secret_is_refused_from_every_source(store, installation):
 def test_a_second_process_starts_with_the_key_file_of_the_first(store, installation):
     first = installation()
     secret = load_site_secret(first, store)
-    second = installation("second", secret_key_file=str(key_file(first)))
+    second = installation("second", secret_key_file=str(secret_file(first)))
     assert load_site_secret(second, store) == secret
-    assert not key_file(second).exists()
+    assert not secret_file(second).exists()
 
 
 def test_one_of_two_concurrent_first_starts_is_refused(store, installation, monkeypatch):
     first, second = installation(), installation("second")
-    known = "stoker.serve.site_secret._stored_fingerprint"
+    known = "stoker.serve.site_keys._stored_fingerprint"
     load_site_secret(first, store)
     monkeypatch.setattr(known, lambda _: None)  # as it was when the second one looked
     with pytest.raises(Conflict):
         load_site_secret(second, store)
-    assert not key_file(second).exists()
+    assert not secret_file(second).exists()
 
 
 def test_a_lost_secret_is_replaced_only_on_demand(store, installation):
     settings = installation()
     lost = load_site_secret(settings, store)
-    key_file(settings).unlink()
+    secret_file(settings).unlink()
     with pytest.raises(Conflict, match="is missing"):
         load_site_secret(settings, store)
     fresh = load_site_secret(settings, store, replace_fingerprint=True)
@@ -101,9 +101,9 @@ def test_a_weak_secret_is_refused(store, installation, weak):
     with pytest.raises(Invalid, match=r"at least 32 bytes.*openssl rand -hex 32"):
         installation(secret_key=weak)
     settings = installation("other")
-    key_file(settings).parent.mkdir()
-    key_file(settings).write_text(weak)
-    with pytest.raises(Invalid, match=rf"{key_file(settings)} must have at least 32 bytes"):
+    secret_file(settings).parent.mkdir()
+    secret_file(settings).write_text(weak)
+    with pytest.raises(Invalid, match=rf"{secret_file(settings)} must have at least 32 bytes"):
         load_site_secret(settings, store)
 
 

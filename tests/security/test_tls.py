@@ -22,8 +22,7 @@ from cryptography import x509
 from stoker import settings as all_settings
 from stoker.commands import login
 from stoker.model.errors import Invalid
-from stoker.serve.exposure import check_exposure
-from stoker.serve.tls import Certificate, client_problem, open_tls, read_client_ca
+from stoker.serve.tls import Certificate, check_exposure, client_problem, open_tls, read_client_ca
 from stoker.types.user_data import SOFTWARE_CONFIG, Boot, build
 from support.certificates import Authority, replace
 from support.ports import free_port

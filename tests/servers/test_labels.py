@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stoker.model import labels
+from stoker.model import server
 from stoker.model.errors import Invalid
 
 
@@ -21,7 +21,7 @@ from stoker.model.errors import Invalid
     ],
 )
 def test_valid_labels_are_accepted(said: dict[str, str]) -> None:
-    assert labels.check_labels(said) == said
+    assert server.check_labels(said) == said
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_valid_labels_are_accepted(said: dict[str, str]) -> None:
         {"k": "a b"},
         {"k": '"'},
         {"k": "v\n"},
-        {f"k{n}": "v" for n in range(labels.MOST + 1)},
+        {f"k{n}": "v" for n in range(server.MOST_LABELS + 1)},
     ],
 )
 def test_invalid_labels_are_refused(said: Any) -> None:
     with pytest.raises(Invalid, match=r"^labels"):
-        labels.check_labels(said)
+        server.check_labels(said)
 
 
 def test_changes_add_replace_and_remove_labels() -> None:
-    assert labels.apply_changes({"a": "1", "b": "2"}, {"b": None, "a": "3", "c": "4", "gone": None}) == {
+    assert server.change_labels({"a": "1", "b": "2"}, {"b": None, "a": "3", "c": "4", "gone": None}) == {
         "a": "3",
         "c": "4",
     }

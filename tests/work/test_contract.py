@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stoker.backoff import backoff
+from stoker.failures import backoff
 from stoker.store import jobs
 from stoker.store.notifier import JOBS_TOPIC
 from stoker.store.open import Store

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import structlog
 
-from stoker.backoff import backoff
+from stoker.failures import backoff
 from stoker_relay.center import Center, CenterAway
 from stoker_relay.keys import Keys
 from stoker_relay.metrics import RelayMetrics

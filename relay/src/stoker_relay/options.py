@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from stoker.addresses import is_loopback
 from stoker.model.errors import Invalid
-from stoker.public_url import is_loopback
 from stoker.settings import Settings, check_secret
 
 #: The beginning of the service's status if the relay does not reach the central Stoker.

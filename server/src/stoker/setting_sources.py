@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from stoker.json_values import parse_boolean
 from stoker.model.errors import Invalid
-from stoker.typed_values import parse_boolean
 
 #: Prefix of the environment variables of settings.
 PREFIX = "STOKER_"

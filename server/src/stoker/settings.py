@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from stoker import public_url, setting_sources
-from stoker.model.addresses import is_inside, parse_networks
+from stoker import setting_sources
+from stoker.addresses import derive_url, is_inside, parse_networks
 from stoker.model.errors import Invalid
 
 #: Values of ``object_store`` and ``messaging`` that are not URLs: the embedded service, or none.
@@ -387,7 +387,7 @@ def _completed(settings: Settings) -> Settings:
     if settings.has_tls != (settings.tls_key != Path()):
         raise Invalid("tls_cert and tls_key need one another")
     certificate = settings.tls_cert if settings.has_tls else None
-    url = settings.public_url or public_url.derive(settings.host, settings.port, certificate)
+    url = settings.public_url or derive_url(settings.host, settings.port, certificate)
     if not url.startswith(("http://", "https://")):
         raise Invalid(f"public_url must begin with http:// or https://, not {url!r}")
     if settings.has_tls and not url.startswith("https://"):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stoker.backends.remote_object_controller import BackendDriver, apply
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.objects import operations
 from stoker.store import queues, remote_objects, site
 from stoker.store.open import Store

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from stoker.backends.reconciler import request
-from stoker.circuit_breaker import ServiceRejected
+from stoker.failures import ServiceRejected
 from stoker.identity.stack_users import StackUsers
 from stoker.model.stack import Stack
 from stoker.model.wake import Owner, Settled

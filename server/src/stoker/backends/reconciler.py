@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from stoker.backoff import backoff
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid, StokerError, Unavailable
 from stoker.store import remote_objects
 from stoker.store.open import Store

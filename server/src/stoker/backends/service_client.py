@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stoker import cloud_entries
-from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
+from stoker.failures import CircuitBreaker, ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from uuid import UUID
 from stoker.backends.remote_object_controller import AGENT, RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
 from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
-from stoker.circuit_breaker import ServiceRejected
 from stoker.embedded import DOCUMENT_TTL
+from stoker.failures import ServiceRejected
 from stoker.messaging.signed_urls import agents_until, format_time
 from stoker.store import remote_objects, rows
 from stoker.store.remote_objects import RemoteObject

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stoker import settings as all_settings
-from stoker.commands.errors import reported_as_click_errors
+from stoker.commands import reported_as_click_errors
 from stoker.model.errors import Conflict, Invalid
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from stoker import settings as all_settings
-from stoker.commands import login
-from stoker.commands.errors import reported_as_click_errors
+from stoker.commands import login, reported_as_click_errors
 
 
 @click.command("env")

@@ -6,6 +6,8 @@ import gc
 import os
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from socket import socket
@@ -14,13 +16,77 @@ from typing import Any
 import click
 
 from stoker import settings as all_settings
-from stoker.commands import clouds_yaml, login
-from stoker.commands.errors import reported_as_click_errors
-from stoker.commands.internals import check_internals
-from stoker.model.errors import Invalid
-from stoker.public_url import is_loopback_url
+from stoker.addresses import is_loopback_url
+from stoker.commands import login, reported_as_click_errors
+from stoker.model.errors import Invalid, Unavailable
 from stoker.settings import Settings
 from stoker.version import VERSION
+
+#: Names without documentation that the server's HTTP layer and its driver of PostgreSQL use, by module. A release of
+#: the library may rename them at any time.
+INTERNALS: dict[str, tuple[str, ...]] = {
+    "uvicorn.protocols.http.httptools_impl": (
+        "STATUS_LINE",
+        "HttpToolsProtocol._start_asgi_task",
+        "HttpToolsProtocol.on_body",
+        "HttpToolsProtocol.on_header",
+        "HttpToolsProtocol.on_headers_complete",
+        "HttpToolsProtocol.on_message_begin",
+        "HttpToolsProtocol.on_message_complete",
+        "HttpToolsProtocol.on_response_complete",
+        "HttpToolsProtocol.on_url",
+        "HttpToolsProtocol.pause_writing",
+        "HttpToolsProtocol.resume_writing",
+    ),
+    "uvicorn.protocols.http.flow_control": ("FlowControl.resume_reading",),
+    "uvicorn": ("Server.on_tick", "Server.shutdown"),
+    "psycopg.adapt": (
+        "PyFormat.AUTO",
+        "Transformer.dump_sequence",
+        "Transformer.load_rows",
+        "Transformer.set_pgresult",
+    ),
+    "psycopg.pq": (
+        "PGconn.consume_input",
+        "PGconn.enter_pipeline_mode",
+        "PGconn.exit_pipeline_mode",
+        "PGconn.flush",
+        "PGconn.get_result",
+        "PGconn.is_busy",
+        "PGconn.pipeline_sync",
+        "PGconn.send_prepare",
+        "PGconn.send_query_params",
+        "PGconn.send_query_prepared",
+    ),
+}
+
+
+def check_internals() -> None:
+    """
+    Check that the installed libraries have the internals that the server uses.
+
+    Raises Unavailable, which names what is missing and the remedy, so that the server does not fail at a later request.
+    """
+    missing = [f"{module}.{name}" for module, names in INTERNALS.items() for name in names if not _has(module, name)]
+    if missing:
+        libraries = sorted({name.partition(".")[0] for name in missing})
+        installed = ", ".join(f"{library} {version(library)}" for library in libraries)
+        raise Unavailable(
+            f"the server does not work with {installed}: {', '.join(missing)} is missing; install the versions in"
+            " constraints.txt of Stoker's source (make does)"
+        )
+
+
+def _has(module: str, name: str) -> bool:
+    try:
+        value: object = import_module(module)
+    except ImportError:
+        return False
+    for part in name.split("."):
+        if not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+    return True
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -187,5 +253,5 @@ def _ready(settings: Settings, admin_login: dict[str, str] | None, tls_problem: 
             "This state directory does not have the administrator's login: --reset-admin-password creates a new one."
         )
     elif settings.clouds_yaml:
-        path = clouds_yaml.default_path()
-        click.echo(clouds_yaml.offer(path, clouds_yaml.entry(admin_login), settings.state_dir))
+        path = login.clouds_yaml_path()
+        click.echo(login.offer_cloud_entry(path, login.cloud_entry(admin_login), settings.state_dir))

@@ -24,8 +24,15 @@ from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.check import CheckSettings
-from stoker.model.config import UNGROUPED, Config
-from stoker.model.delivered_hook import OPTION, STORED_PATH, DeliveredHook, HookName, parse_option
+from stoker.model.config import (
+    HOOK_OPTION,
+    STORED_HOOKS_PATH,
+    UNGROUPED,
+    Config,
+    DeliveredHook,
+    HookName,
+    parse_hook_option,
+)
 from stoker.model.errors import Invalid, ResourceInUse
 from stoker.model.trigger import Content
 from stoker.store import artifacts, configs, triggers
@@ -90,7 +97,7 @@ def check_options(options: Mapping[str, Any], group: Any = None) -> None:
         list_sinks(options.get(EVENT_SINKS))
     except Flaw as error:
         raise Invalid(f"The option {error.sentence}") from None
-    if group in WITHOUT_UNDO and read_undo(options) is True and options.get(OPTION) is None:
+    if group in WITHOUT_UNDO and read_undo(options) is True and options.get(HOOK_OPTION) is None:
         raise Invalid(
             f"The option {UNDO} must be the text of a script that undoes the config, not true: the hook of the group"
             f" {group} cannot undo"
@@ -125,26 +132,26 @@ def resolve_hook(tx: Tx, project_id: str, options: Mapping[str, Any]) -> Mapping
     Return a config's options with the hook as agents fetch it: of a name, the version that is the newest now. Raises
     Invalid for a hook that the project cannot read.
     """
-    if options.get(OPTION) is None:
+    if options.get(HOOK_OPTION) is None:
         return options
-    hook = parse_option(options[OPTION])
+    hook = parse_hook_option(options[HOOK_OPTION])
     if isinstance(hook, HookName):
-        return {**options, OPTION: _to_option(_find(tx, project_id, hook))}
+        return {**options, HOOK_OPTION: _to_option(_find(tx, project_id, hook))}
     if hook.is_stored:
-        return {**options, OPTION: _to_option(_find_copy(tx, project_id, hook))}
-    return {**options, OPTION: {"url": hook.url, "sha256": hook.sha256}}
+        return {**options, HOOK_OPTION: _to_option(_find_copy(tx, project_id, hook))}
+    return {**options, HOOK_OPTION: {"url": hook.url, "sha256": hook.sha256}}
 
 
 def find_hook(tx: Tx, project_id: str, value: Any) -> DeliveredHook:
     """Return the hook that a value of the option ``hook`` names, as agents would fetch it now. Raises Invalid."""
-    resolved = resolve_hook(tx, project_id, {OPTION: value})[OPTION]
+    resolved = resolve_hook(tx, project_id, {HOOK_OPTION: value})[HOOK_OPTION]
     return DeliveredHook(resolved["url"], resolved["sha256"])
 
 
 def check_option(options: Any) -> None:
     """Check the form of the option ``hook`` before a config is created. Raises Invalid."""
-    if isinstance(options, Mapping) and options.get(OPTION) is not None:
-        parse_option(options[OPTION])
+    if isinstance(options, Mapping) and options.get(HOOK_OPTION) is not None:
+        parse_hook_option(options[HOOK_OPTION])
 
 
 def _find(tx: Tx, project_id: str, hook: HookName) -> Artifact:
@@ -160,7 +167,7 @@ def _find(tx: Tx, project_id: str, hook: HookName) -> Artifact:
 def _find_copy(tx: Tx, project_id: str, hook: DeliveredHook) -> Artifact:
     """Return the stored hook of a config that a client derived from another one."""
     artifact = artifacts.find_by_digest(tx, ArtifactKind.HOOK, project_id, hook.sha256)
-    if artifact is None or hook.url != STORED_PATH + hook.sha256:
+    if artifact is None or hook.url != STORED_HOOKS_PATH + hook.sha256:
         raise Invalid(f"There is no stored hook with the SHA-256 {hook.sha256}: name a hook of `stoker hook list`.")
     return artifact
 
@@ -169,7 +176,7 @@ def _to_option(artifact: Artifact) -> dict[str, Any]:
     return {
         "name": artifact.name,
         "version": artifact.version,
-        "url": f"{STORED_PATH}{artifact.sha256}",
+        "url": f"{STORED_HOOKS_PATH}{artifact.sha256}",
         "sha256": artifact.sha256,
     }
 

@@ -11,8 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from stoker.model.config import COMPONENT, UNGROUPED, Config
-from stoker.model.delivered_hook import OPTION
+from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED, Config
 from stoker.model.errors import Conflict
 from stoker.model.server import Server
 from stoker.model.trigger import Content
@@ -48,7 +47,7 @@ def needed_groups(group: str | None, config: Any, options: Any, actions: Collect
     if options is not None and not isinstance(options, Mapping):
         return frozenset()  # not known yet
     chosen = options or {}
-    if chosen.get(OPTION) is not None or chosen.get(REQUIRED) is False:
+    if chosen.get(HOOK_OPTION) is not None or chosen.get(REQUIRED) is False:
         return frozenset()
     return run_groups(group, config, actions) - EVERYWHERE
 
@@ -84,8 +83,8 @@ def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str
     hooks = ", ".join(server.hooks[:_SHOWN])
     return (
         f"server {server.name!r} has no hook for the group {missing[0]!r:.100} (it has {hooks}): install the hook"
-        f" there, let the config deliver it (option {OPTION}), or set the config's option {REQUIRED} to false if it"
-        " is installed before the run"
+        f" there, let the config deliver it (option {HOOK_OPTION}), or set the config's option {REQUIRED} to false if"
+        " it is installed before the run"
     )
 
 

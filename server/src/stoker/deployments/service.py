@@ -30,8 +30,7 @@ from stoker.deployments.run_plan import (
 from stoker.deployments.signals import read_code
 from stoker.model import wake
 from stoker.model.check import CheckSettings
-from stoker.model.config import UNGROUPED, Config
-from stoker.model.delivered_hook import delivered
+from stoker.model.config import UNGROUPED, Config, find_delivered_hook
 from stoker.model.deployment import PREVIEW, Deployment, RunState
 from stoker.model.errors import Conflict
 from stoker.model.status import Action, Status
@@ -344,7 +343,7 @@ def _admit(
         deployment_id=deployment.id,
         action=f"run {action or ''}".strip(),
         group=config.group or UNGROUPED,
-        hook=delivered(config.options) if config.options else None,
+        hook=find_delivered_hook(config.options) if config.options else None,
         config_name=config.name,
         stack_id=deployment.stack_id,
         trigger_id=deployment.trigger_id,

@@ -11,7 +11,7 @@ from typing import Any
 from stoker.hot.flaw import Flaw
 from stoker.hot.text import check_plain, read_json
 from stoker.hot.words import kind_of, quote_word
-from stoker.typed_values import FALSE_WORDS, TRUE_WORDS, parse_boolean
+from stoker.json_values import FALSE_WORDS, TRUE_WORDS, parse_boolean
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)

@@ -28,14 +28,14 @@ import msgspec
 from msgspec import Meta, Struct, UnsetType
 from starlette.datastructures import QueryParams
 
-from stoker import json_body, typed_values
+from stoker import json_values
 from stoker.http.request import RequestContext, Response
+from stoker.json_values import NO_NUL as NO_NUL  # noqa: PLC0414  # for importers, beside the strings below
+from stoker.json_values import RequiredName as RequiredName  # noqa: PLC0414  # as above
+from stoker.json_values import RequiredShortText as RequiredShortText  # noqa: PLC0414  # as above
 from stoker.model.errors import Invalid
 from stoker.model.server import LONGEST_ID
 from stoker.store.rows import heat_time
-from stoker.typed_values import NO_NUL as NO_NUL  # noqa: PLC0414  # for importers, beside the strings below
-from stoker.typed_values import RequiredName as RequiredName  # noqa: PLC0414  # as above
-from stoker.typed_values import RequiredShortText as RequiredShortText  # noqa: PLC0414  # as above
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=Struct)
@@ -261,7 +261,7 @@ class BodyDecoder:
             body = self._decoder.decode(raw)
             return body if self._member is None else getattr(body, self._member)
         except msgspec.ValidationError as error:
-            raise typed_values.explain(error, self.kind, BODY) from None
+            raise json_values.explain(error, self.kind, BODY) from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise Invalid(f"{BODY} is not JSON: {error if raw.strip() else 'it is empty'}") from None
 
@@ -270,8 +270,8 @@ def _check_text(raw: bytes) -> None:
     """Raise Invalid or UnicodeDecodeError for what msgspec accepts in members that it skips."""
     if not raw.isascii():
         raw.decode()
-    if len(raw) > json_body.DEEPEST and json_body.may_be_deep(raw):  # each level has a bracket
-        json_body.decode(raw, BODY)
+    if len(raw) > json_values.DEEPEST and json_values.may_be_deep(raw):  # each level has a bracket
+        json_values.decode(raw, BODY)
 
 
 class QueryDecoder:
@@ -303,4 +303,4 @@ class QueryDecoder:
 
 def convert(value: Any, kind: Any, name: str) -> Any:
     """Return a value of another part of the request, ``name``, as the type ``kind``. Raises Invalid."""
-    return typed_values.convert(value, kind, name, strict=False)
+    return json_values.convert(value, kind, name, strict=False)

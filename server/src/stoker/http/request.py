@@ -16,8 +16,8 @@ from starlette.responses import Response as StarletteResponse
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from stoker.addresses import client_prefix
 from stoker.http import audit_trail, threads
-from stoker.model.addresses import client_prefix
 from stoker.model.audit import Subject
 from stoker.model.errors import Forbidden, RequestLimitExceeded, TooManyRequests
 from stoker.model.principal import Principal

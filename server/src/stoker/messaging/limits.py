@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from stoker import typed_values
+from stoker import json_values
 from stoker.model.errors import Invalid
 
 QUEUE_NAME = 64
@@ -76,7 +76,7 @@ def add_defaults(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of the metadata. Raises Invalid for metadata that a queue cannot have."""
-    typed_values.convert(metadata, _Options, "the metadata")
+    json_values.convert(metadata, _Options, "the metadata")
     if metadata.get(_ENCRYPT) not in (None, False):
         raise Invalid(f"{_ENCRYPT} must be false: Stoker does not encrypt messages")
     return dict(metadata)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from stoker import typed_values
+from stoker import json_values
 from stoker.messaging import limits
 from stoker.messaging.webhook_client import Targets
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
@@ -113,10 +113,10 @@ def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscrip
 
 def _read_request(body: Any, targets: Targets) -> SubscriptionRequest:
     """Return the request for a subscription. Raises Invalid."""
-    request = typed_values.convert(body, SubscriptionRequest, "a subscription")
+    request = json_values.convert(body, SubscriptionRequest, "a subscription")
     if request.subscriber is not None:
         targets.check_literal(_host(request.subscriber))
-    options = typed_values.convert(request.options or {}, _WebhookOptions, "options")
+    options = json_values.convert(request.options or {}, _WebhookOptions, "options")
     for name, value in options.post_headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise Invalid(f"options: post_headers: {name!r:.100} is no header with a value of printable ASCII")

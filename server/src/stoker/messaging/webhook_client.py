@@ -18,9 +18,10 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from stoker.addresses import Network, parse_networks
 from stoker.model.errors import Invalid
 
 _Address = IPv4Address | IPv6Address
@@ -37,14 +38,13 @@ class TargetRefused(Exception):
 class Targets:
     """The permitted targets. ``allowed``: networks in addition to the public ones."""
 
-    allowed: tuple[IPv4Network | IPv6Network, ...] = ()
+    allowed: tuple[Network, ...] = ()
 
     @classmethod
     def of(cls, networks: str) -> Targets:
         """Parse comma-separated networks, such as ``10.1.0.0/16, fd00::/8``. Raises Invalid."""
-        words = [word.strip() for word in networks.split(",") if word.strip()]
         try:
-            return cls(tuple(ipaddress.ip_network(word) for word in words))
+            return cls(parse_networks(networks))
         except ValueError as error:
             raise Invalid(f"webhook_networks must be networks in CIDR notation, separated by commas: {error}") from None
 

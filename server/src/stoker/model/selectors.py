@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from stoker.model.errors import Invalid
-from stoker.model.facts import LABELS, NAMES
+from stoker.model.server import FACT_NAMES, LABELS
 
 #: Limits: characters of a selector, conditions in it, and levels of parentheses and ``not``.
 LONGEST, MOST, DEEPEST = 2048, 64, 16
@@ -290,7 +290,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 def _may_be_fact(name: str) -> bool:
     if name.startswith(_LABEL):
         return False
-    return name.startswith(_FACT) or name.partition(".")[0] in NAMES
+    return name.startswith(_FACT) or name.partition(".")[0] in FACT_NAMES
 
 
 def _reader(name: str) -> Callable[[Selectable], list[Any]]:

@@ -1,7 +1,11 @@
-"""Servers: machines or processes with an agent, or the resources that represent them in a stack."""
+"""
+Servers: machines or processes with an agent, or the resources that represent them in a stack. With their labels, the
+facts that their agents report, their enrollments, and the relays of remote sites.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -10,6 +14,8 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+
+from stoker.model.errors import Invalid
 
 #: The value of a server's ``agent`` for Stoker's own agent.
 OWN_AGENT = "stoker"
@@ -153,3 +159,118 @@ class Machine:
     cloud_id: str = ""
     #: The key that the agent has already; empty: none.
     key: str = field(default="", repr=False)
+
+
+class Relay(Struct, frozen=True, kw_only=True):
+    """A relay, as a user of the project has created it."""
+
+    id: str
+    project_id: str
+    name: str
+    #: Where the site's agents reach the relay.
+    url: str
+    #: The certificates, in PEM, with which agents verify the relay; None: those that their machines trust.
+    ca: str | None = None
+    #: SHA-256 of the key; the key itself is not stored.
+    key_hash: str
+    created_at: datetime
+    created_by: str | None = None
+    last_seen: datetime | None = None
+    #: The agents that it served then.
+    agents: int = 0
+    #: The version of the relay's program.
+    version: str | None = None
+
+
+#: The member for facts of the site, whose names Stoker does not know.
+CUSTOM = "custom"
+#: Why the agent can start no run, for example because its disk is full; absent if it can.
+PROBLEM = "problem"
+#: The server's labels. Stoker adds them to the facts that it shows: an agent cannot choose its labels.
+LABELS = "labels"
+#: Names of facts. A selector that names anything else means a label.
+FACT_NAMES = frozenset(
+    (
+        *("os", "kernel", "arch", "cpus", "memory_mb", "hostname", "fqdn", "address", "networks", "cloud"),
+        *("virtualization", "container", "python", "agent", "hooks", "tools", PROBLEM, CUSTOM, LABELS),
+    )
+)
+
+
+class FactsSummary(Struct, frozen=True, kw_only=True):
+    """What lists show of the newest facts of a server."""
+
+    server_id: str
+    #: Name and version of the operating system, for people.
+    os: str | None
+    #: The address with which the machine reaches other networks.
+    address: str | None
+    #: Why the agent can start no run, for people.
+    problem: str | None
+    reported_at: datetime
+
+
+class ServerFacts(FactsSummary, frozen=True, kw_only=True):
+    """The newest facts of a server."""
+
+    facts: Mapping[str, Any]
+
+
+def with_labels(facts: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return the facts of a server with its labels, which are left out if there are none, like any empty fact."""
+    return {**facts, LABELS: dict(labels)} if labels else dict(facts)
+
+
+def describe_os(facts: Mapping[str, Any]) -> str | None:
+    """Return the name and the version of the operating system, for people, or None."""
+    os = facts.get("os")
+    words = [os.get("name") or os.get("id"), os.get("version")] if isinstance(os, Mapping) else []
+    return " ".join(str(word) for word in words if word) or None
+
+
+#: The maximum number of labels of a server.
+MOST_LABELS = 64
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_LABEL_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_LABEL_SYNTAX = (
+    # the wording of Kubernetes
+    "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+)
+
+
+def check_labels(labels: Any, what: str = "labels") -> dict[str, str]:
+    """
+    Validate a complete set of labels and return it. ``what`` names the field in error messages.
+
+    Raises Invalid, which names the label and the error.
+    """
+    if not isinstance(labels, Mapping):
+        raise Invalid(f"{what} must be a map of names and values, not {type(labels).__name__}")
+    if len(labels) > MOST_LABELS:
+        raise Invalid(f"{what}: a server may have {MOST_LABELS} labels, not {len(labels)}")
+    return {_check_label_name(key, what): _check_label_value(key, value, what) for key, value in labels.items()}
+
+
+def change_labels(had: Mapping[str, str], changes: Any) -> dict[str, str]:
+    """Return the labels ``had`` with ``changes`` applied; the value None removes a label. Raises Invalid."""
+    if not isinstance(changes, Mapping):
+        return check_labels(changes)
+    left = {key: value for key, value in had.items() if key not in changes}
+    new = {key: value for key, value in changes.items() if value is not None}
+    return check_labels({**left, **new})
+
+
+def _check_label_name(key: Any, what: str) -> str:
+    prefix, slash, name = key.rpartition("/") if isinstance(key, str) else ("", "", "")
+    if not _LABEL_NAME.fullmatch(name) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
+        shown = repr(key)[:80]
+        raise Invalid(f"{what}: invalid label name {shown}: {_LABEL_SYNTAX}, with an optional prefix DNS-NAME/")
+    return str(key)
+
+
+def _check_label_value(key: Any, value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"{what}.{key}: a label's value must be a string, not {type(value).__name__}: put it in quotes")
+    if value and not _LABEL_NAME.fullmatch(value):
+        raise Invalid(f"{what}.{key}: {value[:80]!r} is no label's value: empty, or {_LABEL_SYNTAX}")
+    return value

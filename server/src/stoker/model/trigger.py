@@ -1,7 +1,9 @@
-"""Triggers and schedules: run an action or config on servers, on demand or at set times."""
+"""Triggers and schedules: run an action or config on servers, on demand or at set times. Rollouts begin on canaries."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +11,27 @@ from typing import Any
 
 from msgspec import Struct
 
-from stoker.model.canary import Canary
+from stoker.model.errors import Invalid
+
+#: A number of servers, or a percentage of them such as ``10%``.
+Canary = int | str
+_PERCENTAGE = re.compile(r"(100|[1-9][0-9]?)%", re.ASCII)
+
+
+def check_canary(canary: Canary | None) -> None:
+    """Raise Invalid for a number or a text that a client cannot mean as a canary."""
+    is_number = isinstance(canary, int) and not isinstance(canary, bool) and 0 < canary < 2**31
+    if canary is None or is_number or (isinstance(canary, str) and _PERCENTAGE.fullmatch(canary)):
+        return
+    raise Invalid(f"canary must be a number of servers from 1 on, or a percentage such as 10%, not {canary!r:.100}")
+
+
+def count_canaries(canary: Canary | None, total: int) -> int:
+    """Return the number of canaries among ``total`` servers; 0 if all servers are canaries, or none."""
+    number = canary or 0
+    if isinstance(number, str):
+        number = math.ceil(total * int(number.removesuffix("%")) / 100)
+    return number if number < total else 0
 
 
 class TriggerStatus(StrEnum):

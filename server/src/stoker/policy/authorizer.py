@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
-from stoker.model.delivered_hook import DeliveredHook
+from stoker.model.config import DeliveredHook
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import DeploymentRefused
 from stoker.model.server import OWN_AGENT

@@ -16,12 +16,12 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from stoker import typed_values
+from stoker import json_values
 from stoker.hot.words import clip
-from stoker.model.delivered_hook import DeliveredHook
+from stoker.json_values import RequiredName
+from stoker.model.config import DeliveredHook
 from stoker.model.errors import Invalid
 from stoker.policy.windows import Window
-from stoker.typed_values import RequiredName
 from stoker.work import cron
 
 #: STACK admits only the stack that owns the server, PROJECT admits every user of its project.
@@ -130,7 +130,7 @@ def read(value: Any, what: str = NAME) -> Policy:
     """
     try:
         # Not strictly: templates may contain numbers as text.
-        return resolve(typed_values.convert(value, cast("Any", PolicyRequest), "the policy", strict=False))
+        return resolve(json_values.convert(value, cast("Any", PolicyRequest), "the policy", strict=False))
     except Invalid as error:
         raise Invalid(f"{what}: {error.message}") from None
 

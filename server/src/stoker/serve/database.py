@@ -10,7 +10,7 @@ import psycopg
 
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.serve import state_dir
-from stoker.serve.site_secret import key_file
+from stoker.serve.site_keys import secret_file
 from stoker.settings import Settings
 from stoker.store import migrate, postgresql_connection
 from stoker.store.encryption import KeySource, without_keys
@@ -27,7 +27,7 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
     no direct URL. Raises Unavailable if the database cannot be opened, Conflict if a newer version of Stoker has
     migrated the database, or if the file of a site's database is missing.
     """
-    if not has_database(settings) and key_file(settings).exists():
+    if not has_database(settings) and secret_file(settings).exists():
         raise Conflict(
             f"{name_database(settings)} is missing, but {settings.state_dir} has the secret of a site: restore the"
             " database from the backup, or correct the setting database; for a new site, choose an empty --state-dir"

@@ -18,7 +18,7 @@ import httptools
 import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from stoker.model.addresses import client_prefix
+from stoker.addresses import client_prefix
 from stoker.settings import Settings
 
 _log = structlog.get_logger("stoker.http")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from stoker.backoff import backoff
+from stoker.failures import backoff
 from stoker.model.errors import StokerError, Unavailable
 
 _log = structlog.get_logger("stoker.serve")

@@ -23,7 +23,7 @@ from pathlib import Path
 import structlog
 
 from stoker import private_file
-from stoker.backoff import backoff
+from stoker.failures import backoff
 
 #: Seconds: pause before an agent that ended is restarted, doubled after each early end; its limit; the lifetime that
 #: resets it.

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
-from stoker.model.relay import Relay
+from stoker.model.server import Relay
 from stoker.servers.keys import KeyCache
 from stoker.store import servers
 from stoker.store.open import Store

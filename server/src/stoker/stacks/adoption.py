@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from stoker import typed_values
+from stoker import json_values
 from stoker.backends.provider import Constraints
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
+from stoker.json_values import NO_NUL, RequiredName
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict, Invalid
 from stoker.model.ids import is_id
@@ -31,7 +32,6 @@ from stoker.stacks.engine.session import new_resource
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
-from stoker.typed_values import NO_NUL, RequiredName
 
 
 def refuse_missing(
@@ -142,7 +142,7 @@ class Adoption(Struct, frozen=True, kw_only=True):
         """Return the adoption that a request describes. Raises Invalid if the data is malformed."""
         read_adoption_data(data)
         try:
-            return typed_values.convert(data, cls, "it")
+            return json_values.convert(data, cls, "it")
         except Invalid as error:
             raise Invalid(f"adopt_stack_data: {error.message}") from None
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from stoker.deployments.configs import expand_known, find_hook
 from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
 from stoker.hot import UNKNOWN, Flaw, references, select, weigh
-from stoker.model.config import COMPONENT, UNGROUPED
-from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
+from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED, DeliveredHook, find_delivered_hook
 from stoker.model.errors import DeploymentRefused, Invalid, StackValidationFailed
 from stoker.model.server import Server
 from stoker.model.stack import Stack
@@ -246,8 +245,8 @@ class Prechecks:
         """Return the hook that the config delivers, as far as known."""
         options = deployment.options
         if deployment.config_id is not None:
-            return delivered(options) if options is not None else None
-        option = options.get(OPTION) if isinstance(options, Mapping) else None
+            return find_delivered_hook(options) if options is not None else None
+        option = options.get(HOOK_OPTION) if isinstance(options, Mapping) else None
         if option is None or weigh(option)[1]:
             return None
         try:

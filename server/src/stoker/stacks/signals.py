@@ -12,7 +12,7 @@ from typing import Any
 from stoker.deployments import owners, run_end, write_audit
 from stoker.deployments.runs import SUPERSEDED, log_rejection
 from stoker.deployments.signals import RUN
-from stoker.json_body import decode
+from stoker.json_values import decode
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name

@@ -1,8 +1,7 @@
 """
 Encryption at rest: the keys, and the secrets of one transaction.
 
-Keys are Fernet keys, newest first. The first key encrypts; all keys decrypt. ``serve.encryption_keys`` determines their
-source.
+Keys are Fernet keys, newest first. The first key encrypts; all keys decrypt. Their source is in ``serve.site_keys``.
 
 If a column's text contains a secret, the whole text is encrypted, together with the secrets in it. A transaction that
 reads the column learns these secrets: it encrypts every copy that it writes, and redacts them from output for people.

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import structlog
 
 from stoker.background_thread import BackgroundThread
-from stoker.backoff import backoff
+from stoker.failures import backoff
 from stoker.metrics import Metrics
 from stoker.store.notifier import ALL, Notifier
 from stoker.store.pipeline import Pipeline

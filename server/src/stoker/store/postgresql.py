@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from stoker.backoff import backoff
+from stoker.failures import backoff
 from stoker.metrics import Metrics
 from stoker.model.errors import Unavailable
 from stoker.store.clock import Clock

@@ -10,10 +10,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.model.errors import Conflict
-from stoker.model.facts import PROBLEM, FactsSummary, ServerFacts, describe_os
-from stoker.model.relay import Relay
 from stoker.model.selectors import Selectable
-from stoker.model.server import AgentAccess, Enrollment, Kind, Machine, Server
+from stoker.model.server import (
+    PROBLEM,
+    AgentAccess,
+    Enrollment,
+    FactsSummary,
+    Kind,
+    Machine,
+    Relay,
+    Server,
+    ServerFacts,
+    describe_os,
+)
 from stoker.store.query import column, execute
 from stoker.store.repository import Repository
 from stoker.store.tx import Tx

@@ -36,8 +36,7 @@ from msgspec import Struct
 from stoker.identity import ec2, stack_users
 from stoker.identity.directory import DOMAIN_ID
 from stoker.identity.stack_users import StackUsers
-from stoker.model.arn import Arn
-from stoker.model.ids import remote_name
+from stoker.model.ids import Arn, remote_name
 from stoker.store.tx import Tx
 
 #: Values of a transport's ``needs``: services that a site may lack.

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.hot.words import list_few
-from stoker.model.config import UNGROUPED
-from stoker.model.delivered_hook import delivered
+from stoker.model.config import UNGROUPED, find_delivered_hook
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.stack import Stack
@@ -179,7 +178,7 @@ def _list_denials(
             server_id=server.id,
             action=f"run {resolved.action}",
             group=resolved.source.content.group,
-            hook=delivered(resolved.source.content.options),
+            hook=find_delivered_hook(resolved.source.content.options),
             stack_id=resolved.source.stack_id,
             actor=actor,
         )

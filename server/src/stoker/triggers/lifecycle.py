@@ -17,12 +17,11 @@ from msgspec.structs import replace
 from stoker.deployments import run_end, service
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_plan import RunRequest
-from stoker.model import canary
 from stoker.model.deployment import PREVIEW, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.status import Status
-from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
 from stoker.model.wake import DriftChanged, Removed, RunEnded, RunRestarted, Settled
 from stoker.store import deployments, server_policies, servers, targets, triggers
 from stoker.store.tx import Tx, Wake
@@ -54,7 +53,7 @@ def preview_problem(server: Server) -> str | None:
 def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
     """Store a new trigger with its targets and start its first deployments. Targets of one server are neighbors."""
     first_positions = [position for position, target in enumerate(on) if _is_first(on, position, target)]
-    canaries = canary.count(trigger.options.canary, len(first_positions))
+    canaries = count_canaries(trigger.options.canary, len(first_positions))
     options = replace(
         trigger.options,
         next_position=None if len(first_positions) == len(on) else 0,

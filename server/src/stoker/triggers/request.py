@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from stoker import typed_values
-from stoker.model import canary
+from stoker import json_values
+from stoker.json_values import RequiredName, RequiredShortText
 from stoker.model.errors import Invalid
 from stoker.model.selectors import Selector, select
-from stoker.model.trigger import MisfirePolicy, Mode, OverlapPolicy
-from stoker.typed_values import RequiredName, RequiredShortText
+from stoker.model.trigger import MisfirePolicy, Mode, OverlapPolicy, check_canary
 
 #: Members that name what a trigger runs. A resource needs its stack.
 SOURCE_KEYS = ("stack", "resource", "deployment_id", "config_id")
@@ -78,7 +77,7 @@ class TriggerRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise Invalid("a resource is named with its stack: stack (a name or an id) and resource")
         if self.selection is not None and self.servers is not None:
             raise Invalid("servers are named one by one or by their labels and facts, not both")
-        canary.check(self.canary)
+        check_canary(self.canary)
 
     @property
     def selection(self) -> Selector | None:
@@ -88,7 +87,7 @@ class TriggerRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def parse(body: Any) -> TriggerRequest:
     """Return the request to trigger that a client sent as JSON. Raises Invalid with the wrong member."""
-    return typed_values.convert(body, TriggerRequest, "the trigger")
+    return json_values.convert(body, TriggerRequest, "the trigger")
 
 
 class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,4 +124,4 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def parse_schedule(body: Any) -> ScheduleRequest:
     """Return the request for a schedule that a client sent as JSON. Raises Invalid with the wrong member."""
-    return typed_values.convert(body, ScheduleRequest, "the schedule")
+    return json_values.convert(body, ScheduleRequest, "the schedule")

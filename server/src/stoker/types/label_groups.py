@@ -16,11 +16,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.hot import UNKNOWN, weigh
-from stoker.model import labels
 from stoker.model import selectors as model
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.selectors import Selector
-from stoker.model.server import Server
+from stoker.model.server import Server, check_labels
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.model.wake import Owner, Settled
@@ -57,7 +56,7 @@ def validate(properties: Properties) -> None:
         if wanted is not None and not (wanted is UNKNOWN or weigh(wanted)[1]):
             if not wanted:
                 raise StackValidationFailed("labels: at least one is needed")
-            labels.check_labels(wanted)
+            check_labels(wanted)
         if isinstance(text, str):
             model.parse(text)
     except Invalid as error:

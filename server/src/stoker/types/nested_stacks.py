@@ -19,8 +19,8 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from stoker.hot import Definition, Environment, select
-from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
+from stoker.model.ids import Arn
 from stoker.model.stack import Resource, Source, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import (

@@ -15,8 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.backends.remote_heat import Answer
-from stoker.backoff import backoff
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.hot import UNKNOWN, Environment
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource, Stack

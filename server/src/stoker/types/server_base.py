@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.model.facts import with_labels
-from stoker.model.server import OWN_AGENT, Kind, Server
+from stoker.model.server import OWN_AGENT, Kind, Server, with_labels
 from stoker.model.stack import Resource
 from stoker.resources.agent_access import UPSTREAM_AGENT, describe_unsigned
 from stoker.resources.base import (

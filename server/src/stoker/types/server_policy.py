@@ -8,9 +8,8 @@ from typing import Any
 
 from stoker import hot
 from stoker.deployments import server_runs
-from stoker.model import labels
 from stoker.model.errors import Invalid, StackValidationFailed
-from stoker.model.server import Kind, Server
+from stoker.model.server import Kind, Server, check_labels
 from stoker.model.stack import Resource
 from stoker.policy import rules
 from stoker.resources.base import Context, Properties
@@ -43,7 +42,7 @@ def validate(properties: Properties) -> None:
     values = {name: properties.get(name) for name in (LABELS, POLICY)}
     try:
         if values[LABELS] is not None and not _has_unknown(values[LABELS]):
-            labels.check_labels(values[LABELS])
+            check_labels(values[LABELS])
         if values[POLICY] is not None and not _has_unknown(values[POLICY]):
             rules.read(values[POLICY])
     except Invalid as error:
@@ -62,7 +61,7 @@ def apply(context: Context, resource: Resource, properties: Properties, server_i
     wanted = properties.get(LABELS)
     policy = None if properties.get(POLICY) is None else _policy(context, properties.get(POLICY))
     kept = {
-        LABELS: _label(context, server, resource, None if wanted is None else labels.check_labels(wanted)),
+        LABELS: _label(context, server, resource, None if wanted is None else check_labels(wanted)),
         POLICY: _govern(context, server, resource, policy),
     }
     return {_KEPT: kept} if any(kept.values()) else {}

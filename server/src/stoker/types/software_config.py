@@ -15,8 +15,7 @@ from stoker.deployments import representation, schema
 from stoker.deployments.configs import check_option, check_options, expand_known, new_config
 from stoker.hot import UNKNOWN, weigh
 from stoker.hot.words import clip
-from stoker.model.config import COMPONENT, UNGROUPED
-from stoker.model.delivered_hook import OPTION
+from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import (
@@ -76,7 +75,7 @@ def validate(properties: Properties) -> None:
     if options is not UNKNOWN:
         evaluated = {name: value for name, value in (options or {}).items() if not _has_unknown(value)}
         # A hook that the config delivers may undo, even if the value is not known yet.
-        check_options(evaluated, None if _has_unknown((options or {}).get(OPTION)) else expanded.get("group"))
+        check_options(evaluated, None if _has_unknown((options or {}).get(HOOK_OPTION)) else expanded.get("group"))
 
 
 def _has_unknown(value: Any) -> bool:

@@ -17,7 +17,7 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
 
-from stoker.json_body import decode
+from stoker.json_values import decode
 from stoker.model.errors import Invalid
 
 HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG = "HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"

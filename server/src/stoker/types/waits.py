@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote, urlsplit
 from msgspec.structs import replace
 
 from stoker.hot.words import clip
-from stoker.model.arn import Arn
 from stoker.model.errors import Invalid
+from stoker.model.ids import Arn
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,

@@ -24,7 +24,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from stoker.background_thread import BackgroundThread
-from stoker.backoff import backoff
+from stoker.failures import backoff
 from stoker.store import jobs
 from stoker.store.faults import UniqueViolation
 from stoker.store.jobs import Job

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stoker.backends.service_client import rejecting_malformed
-from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
+from stoker.failures import CircuitBreaker, ServiceRejected, ServiceUnavailable
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker_openstack.cloud.client import limit_time
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater

@@ -13,8 +13,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.backoff import backoff
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.model.status import Status
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run, await_state

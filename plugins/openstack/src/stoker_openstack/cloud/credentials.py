@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from stoker.circuit_breaker import ServiceUnavailable
+from stoker.failures import ServiceUnavailable
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import LOGIN_SECONDS, Access, Breakers, CloudClient

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.circuit_breaker import ServiceRejected
+from stoker.failures import ServiceRejected
 from stoker.model.errors import Unavailable
 from stoker.model.stack import Stack
 from stoker.settings import Settings

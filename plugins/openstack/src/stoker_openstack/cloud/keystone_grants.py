@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker_openstack.cloud.client import Access
 from stoker_openstack.cloud.keystone_login import Caller, KeystoneLogin
 from stoker_openstack.cloud.markers import Marker, marker_of

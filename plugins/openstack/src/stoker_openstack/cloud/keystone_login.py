@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from stoker import cloud_entries
-from stoker.circuit_breaker import ServiceUnavailable
+from stoker.failures import ServiceUnavailable
 from stoker.model.errors import Unauthorized, Unavailable
 from stoker.settings import Settings
 from stoker_openstack.cloud.client import Access

@@ -16,7 +16,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.status import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.credentials import read_first
 from stoker_openstack.cloud.drivers.base import Done, Judgement

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.status import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx

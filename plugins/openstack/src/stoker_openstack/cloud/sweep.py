@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from stoker.backends.garbage_collector import CollectedObject
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.store.open import Store
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.credentials import SiteCredentials

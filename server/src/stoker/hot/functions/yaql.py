@@ -13,7 +13,7 @@ from pathlib import Path
 from signal import SIGPROF
 from typing import Any
 
-from stoker import json_body
+from stoker import json_values
 from stoker.hot.flaw import Flaw
 from stoker.hot.functions.base import Function, is_call
 from stoker.hot.scope import Budget, Scope
@@ -60,7 +60,7 @@ def _run(request: dict[str, Any], budget: Budget) -> Any:
         budget.spend_yaql(0)
         seconds, answer = _ask(json.dumps(request | {"seconds": budget.yaql_seconds}).encode())
         budget.spend_yaql(seconds)
-        reply = json_body.decode(answer, "the result")
+        reply = json_values.decode(answer, "the result")
     except RequestLimitExceeded as error:
         raise RequestLimitExceeded(f'"yaql": {error.message}') from None
     except Invalid as error:

@@ -30,7 +30,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.audit import Outcome
 from stoker.model.check import CheckState
 from stoker.model.errors import Unauthorized
-from stoker.model.facts import CUSTOM, LABELS
+from stoker.model.server import CUSTOM, LABELS
 from stoker.servers import presence
 from stoker.store import servers
 from stoker.store.tx import Tx

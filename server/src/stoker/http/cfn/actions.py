@@ -17,8 +17,8 @@ from stoker.http.cfn.serialize import Refused, answer
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext, Response, client_address, without_credentials
 from stoker.http.threads import HANDLERS
-from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, StokerError
+from stoker.model.ids import Arn
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import is_suspended
 from stoker.stacks.engine import Engine

@@ -13,9 +13,9 @@ from stoker.http.cfn.access import authenticate, check_signal, params_of
 from stoker.http.cfn.serialize import element
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext, Response
-from stoker.json_body import decode
-from stoker.model.arn import Arn
+from stoker.json_values import decode
 from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.ids import Arn
 from stoker.stacks import signals
 from stoker.store import stacks
 from stoker.store.tx import Tx

@@ -16,7 +16,7 @@ from stoker.hot.text import MAX_ENVIRONMENT, MAX_TEMPLATE
 from stoker.http.contracts import BODY, NO_NUL, Absent, Answer, Body, Id, Whole, convert, described
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext
-from stoker.json_body import Part, decode, decode_texts, json_size, split
+from stoker.json_values import Part, decode, decode_texts, json_size, split
 from stoker.model.artifact import ArtifactKind
 from stoker.model.errors import Invalid, NotSupported, RequestLimitExceeded
 from stoker.model.stack import Source, Stack

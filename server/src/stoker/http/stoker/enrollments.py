@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from stoker.addresses import is_loopback_url
 from stoker.deployments import server_runs
 from stoker.http import audit_trail
 from stoker.http.contracts import (
@@ -26,10 +27,8 @@ from stoker.http.contracts import (
 )
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ShownServer, find_locked, serialize
-from stoker.model import labels
 from stoker.model.errors import Invalid
-from stoker.model.server import Enrollment, NameSource
-from stoker.public_url import is_loopback_url
+from stoker.model.server import Enrollment, NameSource, check_labels
 from stoker.servers import enrollment
 from stoker.servers.agent_bundle import Download, Endpoint
 from stoker.store import servers
@@ -147,7 +146,7 @@ def create(request: RequestContext, tx: Tx, body: NewEnrollment) -> dict[str, An
         created_by=request.user.user_name,
         name_from=body.name_from,
         names=body.names,
-        labels=labels.check_labels(body.labels or {}),
+        labels=check_labels(body.labels or {}),
         needs_approval=body.approval,
     )
     _describe(request, issued)

@@ -12,7 +12,7 @@ from msgspec import Meta, field
 from stoker.http.contracts import Answer, Body, Count, Id, RequiredName, Text, Time, described, fill, operation
 from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
-from stoker.model.relay import Relay
+from stoker.model.server import Relay
 from stoker.servers import relays as relay_service
 from stoker.store import servers
 from stoker.store.tx import Tx

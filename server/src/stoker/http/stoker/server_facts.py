@@ -11,8 +11,8 @@ from msgspec import Meta
 from stoker.http.contracts import Answer, Count, operation
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ServerFilter, list_states, select_ids
-from stoker.model.facts import NAMES
 from stoker.model.selectors import text_of
+from stoker.model.server import FACT_NAMES
 from stoker.store import server_lists
 from stoker.store.tx import Tx
 
@@ -61,7 +61,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     for labels, facts in server_lists.iterate_facts(tx, request.project):
         named = defaultdict[str, set[str]](set)
         for name, value in labels.items():
-            key = name if name.partition(".")[0] not in NAMES else f"label.{name}"
+            key = name if name.partition(".")[0] not in FACT_NAMES else f"label.{name}"
             named[key].add(value)
             label_names.add(key)
         for name, value in _flatten(facts, ""):

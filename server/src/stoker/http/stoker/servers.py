@@ -27,10 +27,9 @@ from stoker.http.contracts import (
     operation,
 )
 from stoker.http.request import RequestContext, Response
-from stoker.model import labels, selectors
+from stoker.model import selectors
 from stoker.model.errors import EntityNotFound
-from stoker.model.facts import FactsSummary, with_labels
-from stoker.model.server import Kind, Server
+from stoker.model.server import FactsSummary, Kind, Server, change_labels, with_labels
 from stoker.policy import authorizer, rules, windows
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.servers import enrollment
@@ -213,7 +212,7 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
     """
     server = find_locked(tx, request)
     if body.labels is not UNSET:
-        changed = labels.apply_changes(server.labels, body.labels)
+        changed = change_labels(server.labels, body.labels)
         _audit(tx, request, server, "labels", server.labels, changed)
         servers.change(tx, server.id, labels=changed)
         server = replace(server, labels=changed)

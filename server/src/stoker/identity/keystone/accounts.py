@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from keystoneauth1.session import Session
 
-from stoker.circuit_breaker import ServiceRejected
+from stoker.failures import ServiceRejected
 from stoker.identity.keystone.client import GuardedSession
 from stoker.identity.stack_users import ROLE
 

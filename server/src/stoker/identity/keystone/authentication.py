@@ -17,7 +17,7 @@ from typing import Any
 
 from keystoneauth1.session import Session
 
-from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2, stack_users
 from stoker.identity.keystone.client import Body, Client, GuardedSession
 from stoker.identity.passwords import LoginLimiter

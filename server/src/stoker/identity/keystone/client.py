@@ -15,7 +15,7 @@ import structlog
 from keystoneauth1 import exceptions
 from keystoneauth1.session import Session
 
-from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
+from stoker.failures import CircuitBreaker, ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2
 from stoker.model.errors import Unauthorized, Unavailable
 

@@ -17,8 +17,8 @@ from stoker import hot
 from stoker.backends.provider import Constraints
 from stoker.catalog.entry import REFERENCE, SCHEME
 from stoker.hot import Budget, Environment, Flaws, Parameters, Template
-from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
+from stoker.model.ids import Arn
 from stoker.model.secrets import redact, texts_of
 from stoker.model.stack import Source, Stack
 from stoker.resources.roles import NestedSpec

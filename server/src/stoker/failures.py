@@ -1,4 +1,7 @@
-"""The circuit breaker of clients of external services, and the errors of these services."""
+"""
+Failures of services: the pause before another attempt, the circuit breaker of clients, and the errors of external
+services.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import structlog
+
+#: More doublings than this exceed every limit.
+_MOST_DOUBLINGS = 16
+
+
+def backoff(failures: int, *, first: float = 1.0, longest: float = 300.0) -> float:
+    """
+    Return the pause in seconds: ``first`` for 0 earlier failures in succession, doubled for each one, up to
+    ``longest``.
+    """
+    return float(min(first * 2 ** min(failures, _MOST_DOUBLINGS), longest))
+
 
 _log = structlog.get_logger("stoker.services")
 
