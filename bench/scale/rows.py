@@ -24,7 +24,7 @@ from stoker.store import (
     site,
 )
 from stoker.store.open import Store
-from stoker.store.postgresql_connection import conninfo
+from stoker.store.pipeline import conninfo
 from stoker.store.sql import Statement
 
 PROJECT = "bench"

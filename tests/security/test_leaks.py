@@ -24,7 +24,7 @@ from stoker.http.heat import ROUTES as HEAT
 from stoker.http.identity import ROUTES as IDENTITY
 from stoker.http.messaging import ROUTES as MESSAGING
 from stoker.http.objects import ROUTES as OBJECTS
-from stoker.store.postgresql_connection import conninfo
+from stoker.store.pipeline import conninfo
 from support.accounts import Account, create_account
 from support.backends import CLIENT
 from support.server import Served, served_on

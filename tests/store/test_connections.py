@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from stoker.model.errors import Unavailable
-from stoker.store import connection, postgresql_connection
+from stoker.store import connection, postgresql
 from stoker.store.open import CONNECTIONS, Store
 from support import databases, query
 from support.server import served
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, monkeypatch):
     monkeypatch.setattr(connection, "TIMEOUT", 0.2)
-    store = Store(database_url, postgresql_connection.FIXED_CONNECTIONS + 2)
+    store = Store(database_url, postgresql.FIXED_CONNECTIONS + 2)
     release = threading.Event()
     taken = threading.Semaphore(0)
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from stoker.model.errors import Unavailable
-from stoker.store import notifications, postgresql_connection
+from stoker.store import notifications, pipeline
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from support import query
@@ -49,8 +49,8 @@ def test_connections_limit_the_time_of_a_lost_network(store):
 
 
 def test_locks_of_a_lost_connection_are_released(store, postgresql, line, monkeypatch):
-    limits = [(version, text.replace(b"20s", b"1s")) for version, text in postgresql_connection._SESSION_LIMITS]
-    monkeypatch.setattr(postgresql_connection, "_SESSION_LIMITS", limits)
+    limits = [(version, text.replace(b"20s", b"1s")) for version, text in pipeline._SESSION_LIMITS]
+    monkeypatch.setattr(pipeline, "_SESSION_LIMITS", limits)
     with psycopg.connect(postgresql.url, autocommit=True) as other:
         other.execute("CREATE TABLE IF NOT EXISTS numbers (n int)")
         other.execute("INSERT INTO numbers VALUES (1)")
@@ -79,7 +79,7 @@ def test_a_statement_without_an_answer_fails(store, line):
 
 
 def test_an_idle_connection_without_an_answer_is_replaced(store, line, monkeypatch):
-    monkeypatch.setattr(postgresql_connection, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("stoker.store.postgresql._IDLE_SECONDS", 0.0)
     set_limit(store, 1.0)
     line.hold()
     assert store.write(lambda tx: query.scalar(tx, _SELECT)) == 1
@@ -116,7 +116,7 @@ def test_notifications_continue_after_a_half_open_connection(store, postgresql, 
 
 def test_a_commit_whose_confirmation_is_lost_notifies_when_it_has_ended(store, postgresql, line, monkeypatch):
     """The transaction is stored after its connection was lost, and only then may caches be filled again."""
-    monkeypatch.setattr(postgresql_connection, "_SESSION_LIMITS", ())  # the session outlives its connection
+    monkeypatch.setattr(pipeline, "_SESSION_LIMITS", ())  # the session outlives its connection
     with psycopg.connect(postgresql.url, autocommit=True) as other:
         for statement in _SLOW_COMMIT:
             other.execute(statement)

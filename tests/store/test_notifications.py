@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from stoker.model.errors import Unavailable
-from stoker.store import documents, notifications, postgresql_connection
+from stoker.store import documents, notifications, pipeline
 from stoker.store.notifications import PAYLOAD_BYTES, NotificationSender, encode
 from stoker.store.notifier import ALL, server_topic
 from stoker.store.open import Store
@@ -128,7 +128,7 @@ def test_a_broken_connection_is_replaced_and_no_cache_stays_outdated(neighbors, 
 
 def test_a_new_connection_first_sends_the_changes_that_wait(url):
     """A heartbeat before them would hide a sender whose connections are all lost before it sends a change."""
-    with psycopg.connect(postgresql_connection.conninfo(url), autocommit=True) as listener:
+    with psycopg.connect(pipeline.conninfo(url), autocommit=True) as listener:
         listener.execute("LISTEN stoker")
         store = Store(url)
         store.write(lambda tx: tx.notify("topic"))  # starts the sender
@@ -244,7 +244,7 @@ def test_a_listener_reports_a_lost_database_and_recovers(url, postgresql_server)
     store.start_listener()
     notified.wait((ALL, 0))
     name = databases.name_of(url)
-    with psycopg.connect(postgresql_connection.conninfo(postgresql_server), autocommit=True) as admin:
+    with psycopg.connect(pipeline.conninfo(postgresql_server), autocommit=True) as admin:
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
         notified.wait_for(lambda: "listener" in problem_of(store) and "sender" in problem_of(store))

@@ -14,7 +14,7 @@ from bench.swarm.connection import Endpoint
 
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
-from stoker.store.postgresql_connection import check_pooler
+from stoker.store.postgresql import check_pooler
 from support import forked
 from support.own_postgresql import own_postgresql
 from support.pgbouncer import pgbouncer

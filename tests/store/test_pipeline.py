@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from stoker.store import pipeline as pipelines
-from stoker.store import postgresql_connection
 from stoker.store.pipeline import DEFAULT, PREPARED_AFTER, REPEATABLE_READ, Pipeline
 from support import databases
 
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.slow
 def connection(postgresql_server):
     with (
         databases.postgresql_url(postgresql_server) as url,
-        psycopg.connect(postgresql_connection.conninfo(url)) as connection,
+        psycopg.connect(pipelines.conninfo(url)) as connection,
     ):
         Pipeline(connection).run([(b"CREATE TABLE numbers (n int PRIMARY KEY, text varchar)", ())], commits=True)
         yield connection

@@ -12,7 +12,7 @@ from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.serve import state_dir
 from stoker.serve.site_keys import secret_file
 from stoker.settings import Settings
-from stoker.store import migrate, postgresql_connection
+from stoker.store import migrate, postgresql
 from stoker.store.encryption import KeySource, without_keys
 from stoker.store.faults import DatabaseError, describe
 from stoker.store.open import Store
@@ -40,11 +40,11 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
             direct_url=settings.database_direct_url,
         )
         with store.session() as session:
-            is_direct = store.dialect == "postgresql" and not postgresql_connection.check_pooler(
+            is_direct = store.dialect == "postgresql" and not postgresql.check_pooler(
                 settings.database_url, settings.database_direct_url
             )
             if is_direct:
-                postgresql_connection.check_capacity(session, settings.workers * settings.database_connections)
+                postgresql.check_capacity(session, settings.workers * settings.database_connections)
             migrate.upgrade(session, store.dialect)
         state_dir.restrict(_sqlite_files(settings))
     except psycopg.ProgrammingError as error:

@@ -1,4 +1,4 @@
-"""Connections to a database, which ``sqlite`` and ``postgresql_connection`` implement, and the pool of a process."""
+"""Connections to a database, which ``sqlite`` and ``postgresql`` implement, and the pool of a process."""
 
 from __future__ import annotations
 

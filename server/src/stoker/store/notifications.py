@@ -28,8 +28,7 @@ from stoker.background_thread import BackgroundThread
 from stoker.failures import backoff
 from stoker.metrics import Metrics
 from stoker.store.notifier import ALL, Notifier
-from stoker.store.pipeline import Pipeline
-from stoker.store.postgresql_connection import connect, limit_session
+from stoker.store.pipeline import Pipeline, connect, limit_session
 
 _log = structlog.get_logger("stoker.store")
 
@@ -51,7 +50,7 @@ PAUSE = 0.01
 _TICK = 0.5
 #: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
 _START, _CLOSE = 5.0, 5.0
-#: Seconds after which an unconfirmed commit has ended: PostgreSQL ends longer transactions (``postgresql_connection``).
+#: Seconds after which an unconfirmed commit has ended: PostgreSQL ends longer transactions (``pipeline``).
 _PATIENCE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
 #: Seconds that PostgreSQL may take to accept a connection, and to accept notifications.

@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
-from stoker.store import postgresql, postgresql_connection, sqlite
+from stoker.store import postgresql, sqlite
 from stoker.store.clock import DATABASE_TIME, Clock
 from stoker.store.connection import Pool
 from stoker.store.encryption import Encryption, KeySource, without_keys
 from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, describe, is_fault, unusable_value
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
+from stoker.store.pipeline import connect
 from stoker.store.sql import sql
 from stoker.store.sqlite import SqliteConnection, find_path
 from stoker.store.tx import Tx, TxCallbacks
@@ -84,7 +85,7 @@ class Store:
         if self.dialect == "sqlite":
             self._open_sqlite()
         elif self.dialect == "postgresql":
-            self._open_postgresql(connections - postgresql_connection.FIXED_CONNECTIONS)
+            self._open_postgresql(connections - postgresql.FIXED_CONNECTIONS)
         else:
             raise Invalid(f"cannot use a {self.dialect!r} database: give a sqlite:/// or postgresql:// URL")
 
@@ -95,7 +96,7 @@ class Store:
         )
 
     def _open_postgresql(self, pooled: int) -> None:
-        self.pool, self._probe = (postgresql_connection.open_pool(self.url, size, self.clock) for size in (pooled, 1))
+        self.pool, self._probe = (postgresql.open_pool(self.url, size, self.clock) for size in (pooled, 1))
         self.notifications = PostgresqlNotifications(self.direct_url, self.notifier, self.metrics)
         self._writer = postgresql.Writer(
             self.pool, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock, self.encryption
@@ -194,7 +195,7 @@ class Store:
         """
         url = self.direct_url
         is_file = self.dialect == "sqlite"
-        driver = SqliteConnection(find_path(url)).driver if is_file else postgresql_connection.connect(url)
+        driver = SqliteConnection(find_path(url)).driver if is_file else connect(url)
         with closing(driver) as connection:
             yield connection
 
