@@ -79,7 +79,7 @@ class Lodged:
     def _details(self) -> dict[str, Any]:
         with self.store.read() as tx:
             column = query.scalar(tx, "SELECT details FROM remote_objects WHERE name = :name", name=self.name)
-        return dict(self.secrets.load(column))
+        return dict(rows.load(self.secrets.decrypt(column)))
 
 
 def secrets_of(stoker: Served) -> SecretColumns:

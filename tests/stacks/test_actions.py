@@ -121,7 +121,7 @@ class Story:
             listed = []
             for run in deployments.to_run(tx, self.server.id):
                 deployment = deployments.get(tx, run.deployment_id)
-                inputs = {entry["name"]: entry.get("value") for entry in tx.secrets.load(run.body)["inputs"]}
+                inputs = {entry["name"]: entry.get("value") for entry in rows.load(run.body)["inputs"]}
                 if not deployment.cancelling:
                     listed.append((deployment, f"{inputs['deploy_action']}{inputs['v']}"))
             return listed

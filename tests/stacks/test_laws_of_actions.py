@@ -14,7 +14,7 @@ from stoker.model.stack import Stack
 from stoker.model.status import Action
 from stoker.stacks import operations, repetition
 from stoker.stacks.operations import Options
-from stoker.store import deployments, resources, stacks
+from stoker.store import deployments, resources, rows, stacks
 from support.fleet import Fleet
 from support.search import examples
 from support.stacks import World
@@ -70,7 +70,7 @@ class Life:
             listed = []
             for server in self.servers:
                 for run in deployments.to_run(tx, server):
-                    inputs = {entry["name"]: entry.get("value") for entry in tx.secrets.load(run.body)["inputs"]}
+                    inputs = {entry["name"]: entry.get("value") for entry in rows.load(run.body)["inputs"]}
                     deployment = deployments.get(tx, run.deployment_id)
                     if not deployment.cancelling:
                         listed.append((deployment, inputs["deploy_action"], inputs["deploy_resource_name"]))

@@ -11,7 +11,7 @@ from stoker.deployments.run_plan import REMEDY, RunRequest
 from stoker.model.deployment import UNDO
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Content
-from stoker.store import deployments, servers
+from stoker.store import deployments, rows, servers
 from support.fleet import Fleet
 from support.templates import config, define, template
 
@@ -48,7 +48,7 @@ def entry(heat, server_id):
     """The only run in the document of a server, with its mode."""
     with heat.store.read() as tx:
         (run,) = deployments.to_run(tx, server_id)
-        return {**tx.secrets.load(run.body), "mode": run.mode}
+        return {**rows.load(run.body), "mode": run.mode}
 
 
 def inputs(run):

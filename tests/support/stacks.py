@@ -227,7 +227,7 @@ class World:
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         """Return the ids and bodies of the runs in a server's document."""
         with self.store.read() as tx:
-            return [(run.deployment_id, tx.secrets.decrypt(run.body)) for run in deployments.to_run(tx, server_id)]
+            return [(run.deployment_id, run.body) for run in deployments.to_run(tx, server_id)]
 
 
 def has_provider() -> bool:

@@ -172,7 +172,7 @@ class Documents:
         self, tx: Tx, server_id: str, with_modes: bool, head: AgentHead, runs: Sequence[ToRun]
     ) -> Document:
         runs = runs if with_modes else [run for run in runs if run.mode is None]
-        entries = ",".join([_render(run, tx.secrets.decrypt(run.body)) for run in runs])
+        entries = ",".join([_render(run) for run in runs])
         unsent = [run for run in runs if run.is_unsent]
         to_check = checks.to_check(tx, server_id) if head.has_checks and with_modes else ()
         start = f'{{"server_id":"{server_id}","revision":{head.revision},'
@@ -280,12 +280,12 @@ def _agent_form(with_modes: bool) -> str:
     return _AGENT if with_modes else f"{_AGENT}/apply"
 
 
-def _render(run: ToRun, body: str) -> str:
+def _render(run: ToRun) -> str:
     """Return a run's entry in the agent's document."""
     mode = f',"mode":"{run.mode}"' if run.mode else ""
     cancel = _CANCEL if run.is_cancelling else ""
     trigger = f',"trigger_id":"{run.trigger_id}"' if run.trigger_id else ""
-    return f'{body[:-1]},"deployment_id":"{run.deployment_id}"{trigger}{mode}{cancel}}}'
+    return f'{run.body[:-1]},"deployment_id":"{run.deployment_id}"{trigger}{mode}{cancel}}}'
 
 
 def _render_checks(to_check: Sequence[ToCheck]) -> str:

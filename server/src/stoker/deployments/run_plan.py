@@ -32,7 +32,7 @@ from stoker.model.deployment import UNDO, Deployment
 from stoker.model.errors import Invalid
 from stoker.model.status import Action
 from stoker.model.trigger import Content
-from stoker.store import configs, deployments, servers
+from stoker.store import configs, deployments, rows, servers
 from stoker.store.tx import Tx
 from stoker.transports.base import SignalTransport, TransportTarget
 
@@ -78,7 +78,7 @@ def list_pending(tx: Tx, config: Config, server_id: str, deployment_id: str) -> 
         raise Invalid(f"The option depends_on of {config.name!r} names this deployment itself.")
     # only runs that apply a config are in an order
     runs = [run for run in deployments.to_run(tx, server_id) if run.mode is None and run.deployment_id != deployment_id]
-    bodies = [tx.secrets.load(run.body) for run in runs]
+    bodies = [rows.load(run.body) for run in runs]
     pending = [_Run.of(body["name"], body["options"], body["inputs"]) for body in bodies]
     path = _find_path(new, new, pending, [])
     if path is not None:

@@ -243,7 +243,7 @@ def _row(tx: Tx, id: str, project_id: str) -> Any:
 
 def _config(tx: Tx, row: Any) -> Config:
     body, project_id, created_at = row[:3]
-    rendered = tx.secrets.load(body)
+    rendered = rows.load(tx.secrets.decrypt(body))
     return Config(
         id=rendered["id"],
         project_id=project_id,

@@ -16,7 +16,7 @@ import hmac
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
@@ -36,11 +36,6 @@ KeySource = Callable[[], Sequence[bytes]]
 def derive_key(site_secret: bytes) -> bytes:
     """Return the key of a site without generated keys: the same for every process with this site secret."""
     return base64.urlsafe_b64encode(hmac.digest(site_secret, b"stoker sealed secrets", hashlib.sha256))
-
-
-def is_encrypted(column: str) -> bool:
-    """Return whether a column that holds either JSON or an encrypted text is encrypted."""
-    return column.startswith(ENCRYPTED)
 
 
 class Encryption:
@@ -156,13 +151,21 @@ REDACTED_COLUMNS: Mapping[str, Collection[str]] = {
 }
 
 
+class ProtectedColumns(NamedTuple):
+    """Names of columns: texts that are encrypted if they contain a secret, bytes, and sentences for people."""
+
+    encrypted: Sequence[str]
+    encrypted_bytes: Sequence[str]
+    redacted: Sequence[str]
+
+
 class SecretColumns:
     """
     The known secrets of one transaction, and the conversion of values to and from columns::
 
         tx.secrets.learn([password])
         column = tx.secrets.dump({"command": f"login {password}"})  # encrypted
-        tx.secrets.load(column)
+        tx.secrets.decrypt(column)
 
     While no secret is known, reading and writing cost only a search in the text.
     """
@@ -206,18 +209,32 @@ class SecretColumns:
         ``present`` are the secrets that a transaction learns when it reads the column; None: those within the text.
         Raises Unavailable if there is no key.
         """
-        return text if is_encrypted(text) else self._encrypt(text, always, present)
-
-    def _encrypt(self, text: str, always: bool, present: Collection[str] | None = None) -> str:
         if present is None:
             present = self.within(text) if self.texts else ()
         if not (present or always or secrets.may_hold_credential(text)):
             return text
         return self._keys().encrypt(rows.dump([present, text]))
 
+    def protect(self, row: dict[str, Any], columns: ProtectedColumns, always: Collection[str] = ()) -> None:
+        """
+        Encrypt the columns of a row that contain a secret, and redact the known secrets in its sentences for people.
+
+        ``always`` names texts to encrypt whether they contain a secret or not. One search finds that most rows have none.
+        """
+        for name in columns.redacted if self.texts else ():
+            row[name] = self.redact(row[name])
+        for name in columns.encrypted_bytes:
+            if row[name] is not None:
+                row[name] = self.encrypt_bytes(row[name])
+        texts = "\n".join(filter(None, map(row.__getitem__, columns.encrypted)))
+        if self.texts or always or secrets.may_hold_credential(texts):
+            for name in columns.encrypted:
+                if row[name] is not None:
+                    row[name] = self.encrypt(row[name], always=name in always)
+
     def decrypt(self, column: str) -> str:
         """Return the JSON text of a column, and learn the secrets in it. Raises Unavailable without the key."""
-        if not column.startswith(ENCRYPTED):  # without a call: every text of a document comes here
+        if not column.startswith(ENCRYPTED):
             return column
         text: str
         present, text = rows.load(self._keys().decrypt(column))
@@ -227,12 +244,7 @@ class SecretColumns:
 
     def dump(self, value: Any, *, always: bool = False) -> str:
         """Serialize a value as JSON and encrypt the text, as ``encrypt`` does."""
-        text = rows.dump(value)
-        return self._encrypt(text, always) if value or always else text
-
-    def load(self, column: str) -> Any:
-        """Decrypt a column and parse its JSON text."""
-        return rows.load(self.decrypt(column) if column.startswith(ENCRYPTED) else column)
+        return self.encrypt(rows.dump(value), always=always)
 
     def encrypt_bytes(self, data: bytes) -> bytes:
         """Encrypt bytes, whether they contain a secret or not."""

@@ -42,14 +42,21 @@ class Query:
 
     def __call__(self, tx: Tx, *arguments: Any) -> Any:
         """Execute the statement with the values of its parameters, except for ``:now``."""
-        values = dict(zip(self._names, map(_to_column, arguments), strict=True))
+        values = dict(zip(self._names, arguments, strict=True))
+        for name, value in values.items():
+            if type(value) not in _STORED:
+                values[name] = _to_column(value)
         if len(self._names) < len(self.statement.sqlite[1]):
             values["now"] = rows.to_micros(tx.now)
         return self._run(tx, self.statement, values)
 
 
+#: The types of values that are stored as they are.
+_STORED = frozenset((str, int, bool, bytes, type(None)))
+
+
 def _to_column(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | bytes):
+    if isinstance(value, str):  # an enumeration
         return value
     if isinstance(value, datetime):
         return rows.to_micros(value)

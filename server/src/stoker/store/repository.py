@@ -23,14 +23,15 @@ from msgspec import Struct
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows
 from stoker.store import sql as sqls
-from stoker.store.encryption import ENCRYPTED_COLUMNS, REDACTED_COLUMNS, SecretColumns
+from stoker.store.encryption import ENCRYPTED, ENCRYPTED_COLUMNS, REDACTED_COLUMNS, ProtectedColumns, SecretColumns
 from stoker.store.query import Query
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
 T = TypeVar("T", bound=Struct)
-#: Converts (object, the transaction's secrets) to the parameters of a statement.
-Encoder = Callable[[T, SecretColumns], dict[str, Any]]
+#: Converts (object, the transaction's secrets, names of columns to encrypt whether they contain a secret or not) to the
+#: parameters of a statement. The names may be left out.
+Encoder = Callable[..., dict[str, Any]]
 #: Converts (row, the transaction's secrets) to an object. The transaction learns the secrets in the row.
 Decoder = Callable[[Any, SecretColumns], T]
 
@@ -45,29 +46,22 @@ class _Form(NamedTuple):
     decode: Callable[[Any], Any] | None = None
 
 
-class _SecretForm(NamedTuple):
-    """The form of a column with secrets: functions of (the transaction's secrets, value)."""
-
-    encode: Callable[[SecretColumns, Any], Any]
-    decode: Callable[[SecretColumns, Any], Any] | None = None
-
-
 #: Times are microseconds since 1970 in UTC, periods are microseconds.
 _FORMS: Mapping[Any, _Form] = {
     str: _Form(),
     int: _Form(),
     bytes: _Form(),
     bool: _Form(decode=bool),
-    datetime: _Form(),  # converted in the codec's own loops
+    datetime: _Form(),  # converted in the codec's own loops, as structures are when they are encoded
     timedelta: _Form(rows.to_duration, partial(timedelta, 0, 0)),
 }
-_ENCRYPTED_FORMS: Mapping[Any, _SecretForm] = {
-    str: _SecretForm(SecretColumns.encrypt, SecretColumns.decrypt),
-    bytes: _SecretForm(SecretColumns.encrypt_bytes, SecretColumns.decrypt_bytes),
+
+
+#: By whether a column has bytes: how its encrypted values begin, and what decrypts them.
+_REVEAL: Mapping[bool, tuple[Any, Callable[[SecretColumns, Any], Any]]] = {
+    False: (ENCRYPTED, SecretColumns.decrypt),
+    True: (ENCRYPTED.encode(), SecretColumns.decrypt_bytes),
 }
-#: The forms of empty lists and maps, in which there is nothing to protect.
-_EMPTY: Mapping[type, str] = {dict: "{}", list: "[]", tuple: "[]"}
-_REDACTED_FORM = _SecretForm(SecretColumns.redact)
 
 
 class Codec(Generic[T]):
@@ -84,54 +78,63 @@ class Codec(Generic[T]):
 
     def __init__(self, model: type[T], table: str) -> None:
         self.model = model
-        hints = get_type_hints(model)
         self.fields = model.__struct_fields__
         self.written = tuple(name for name in self.fields if name != SERIAL)
-        forms = {name: _find_form(hints[name], name, table) for name in self.fields}
-        self._forms = {name: form for name, form in forms.items() if isinstance(form, _Form)}
-        self._times = {name for name in self.fields if without_none(hints[name]) is datetime}
-        self._secret_forms = {name: form for name, form in forms.items() if isinstance(form, _SecretForm)}
-        self.encode: Encoder[T] = self.encoder({name: name for name in self.written})
+        kinds = {name: without_none(hint) for name, hint in get_type_hints(model).items()}
+        self._forms = {name: _find_form(kinds[name]) for name in self.fields}
+        self._times = {name for name in self.fields if kinds[name] is datetime}
+        self._structures = {name for name in self.fields if _is_structure(kinds[name])}
+        self._redacted = set(REDACTED_COLUMNS.get(table, ()))
+        encrypted = ENCRYPTED_COLUMNS.get(table, ())
+        self._encrypted_bytes = {name for name in self.fields if name in encrypted and kinds[name] is bytes}
+        self._encrypted = {name for name in self.fields if name in encrypted} - self._encrypted_bytes
+        self.encode: Encoder = self.encoder({name: name for name in self.written})
         self.decode: Decoder[T] = self._decoder()
 
-    def encoder(self, parameters: Mapping[str, str]) -> Encoder[T]:
+    def encoder(self, parameters: Mapping[str, str]) -> Encoder:
         """Return a function that encodes some of the columns. ``parameters`` are parameter → name of the field."""
         names, fields = tuple(parameters), tuple(parameters.values())
         # The first field once more, because a getter of one name returns no tuple.
         get = attrgetter(*fields, fields[0])
-        forms = [(name, self._forms[field].encode) for name, field in parameters.items() if field in self._forms]
-        plain = [(name, encode) for name, encode in forms if encode]
-        protected = [(name, field) for name, field in parameters.items() if field in self._secret_forms]
-        secret = [(name, self._secret_forms[field].encode) for name, field in protected]
+        times, structures, *protected = (
+            [name for name, field in parameters.items() if field in chosen]
+            for chosen in (self._times, self._structures, self._encrypted, self._encrypted_bytes, self._redacted)
+        )
+        columns = ProtectedColumns(*protected)
+        hidden = [field for field in fields if field in self._encrypted | self._encrypted_bytes]
+        get_hidden = attrgetter(*hidden, hidden[0]) if hidden else None
+        plain = [(name, form) for name, field in parameters.items() if (form := self._forms[field].encode)]
+        epoch, microsecond, encode_json = rows.EPOCH, rows.MICROSECOND, rows.encode_json
 
-        times = [name for name, field in parameters.items() if field in self._times]
-        epoch, microsecond = rows.EPOCH, rows.MICROSECOND
-
-        def encode(it: T, secrets: SecretColumns) -> dict[str, Any]:
+        def encode(it: T, secrets: SecretColumns, always: Collection[str] = ()) -> dict[str, Any]:
             values = dict(zip(names, get(it), strict=False))
             for name in times:
                 moment = values[name]
                 if moment is not None:
                     values[name] = (moment - epoch) // microsecond
+            for name in structures:
+                value = values[name]
+                if value is not None:
+                    values[name] = encode_json(value).decode()
             for name, convert in plain:
                 value = values[name]
                 if value is not None:
                     values[name] = convert(value)
-            for name, protect in secret:
-                value = values[name]
-                if value is not None:
-                    empty = None if value else _EMPTY.get(type(value))
-                    values[name] = protect(secrets, value) if empty is None else empty
+            if secrets.texts or (get_hidden is not None and any(get_hidden(it))):
+                secrets.protect(values, columns, always)
             return values
 
         return encode
 
     def _decoder(self) -> Decoder[T]:
         model, names, count = self.model, self.fields, len(self.fields)
-        plain = [(names.index(name), form.decode) for name, form in self._forms.items() if form.decode]
-        secret = [(names.index(name), form.decode) for name, form in self._secret_forms.items() if form.decode]
-
-        times = [names.index(name) for name in self._times]
+        forms = [(names.index(name), name, form.decode) for name, form in self._forms.items()]
+        hidden = self._encrypted | self._encrypted_bytes
+        plain = [(i, decode) for i, name, decode in forms if decode and name not in hidden]
+        encrypted = [
+            (i, *_REVEAL[name in self._encrypted_bytes], decode) for i, name, decode in forms if name in hidden
+        ]
+        times = [*map(names.index, self._times)]
         epoch = rows.EPOCH
 
         def decode(row: Any, secrets: SecretColumns) -> T:
@@ -144,38 +147,28 @@ class Codec(Generic[T]):
                 value = values[i]
                 if value is not None:
                     values[i] = convert(value)
-            for i, reveal in secret:
+            for i, prefix, reveal, parse in encrypted:
                 value = values[i]
                 if value is not None:
-                    values[i] = reveal(secrets, value)
+                    text = reveal(secrets, value) if value.startswith(prefix) else value
+                    values[i] = parse(text) if parse else text
             return model(**dict(zip(names, values, strict=True)))
 
         return decode
 
 
-def _find_form(annotation: Any, column: str, table: str) -> _Form | _SecretForm:
-    kind = without_none(annotation)
-    if column in REDACTED_COLUMNS.get(table, ()):
-        return _REDACTED_FORM
-    if column in ENCRYPTED_COLUMNS.get(table, ()):
-        return _ENCRYPTED_FORMS.get(kind) or _encrypted_json(kind)
+def _find_form(kind: Any) -> _Form:
     if kind in _FORMS:
         return _FORMS[kind]
     if isinstance(kind, EnumType):
         members = {member.value: member for member in cast(type[Enum], kind)}
         return _Form(attrgetter("value"), members.__getitem__)
-    return _Form(rows.dump, msgspec.json.Decoder(Any if _is_plain_json(kind) else kind).decode)
+    return _Form(None, msgspec.json.Decoder(Any if get_origin(kind) is Mapping else kind).decode)
 
 
-def _encrypted_json(kind: Any) -> _SecretForm:
-    if _is_plain_json(kind):
-        return _SecretForm(SecretColumns.dump, SecretColumns.load)
-    parse = msgspec.json.Decoder(kind).decode
-    return _SecretForm(SecretColumns.dump, lambda secrets, column: parse(secrets.decrypt(column)))
-
-
-def _is_plain_json(kind: Any) -> bool:
-    return kind is Any or get_origin(kind) is Mapping
+def _is_structure(kind: Any) -> bool:
+    """Return whether a column has the values of this type as JSON."""
+    return kind not in _FORMS and not isinstance(kind, EnumType)
 
 
 def without_none(annotation: Any) -> Any:
@@ -238,7 +231,7 @@ class Repository(Generic[T]):
         self._replace = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {replaced}"
         self._delete = sqls.delete(self.table, *key)
         #: The statements of ``update`` and their encoders, by the names of the columns.
-        self._updates: dict[tuple[str, ...], tuple[Statement, Encoder[Any]]] = {}
+        self._updates: dict[tuple[str, ...], tuple[Statement, Encoder]] = {}
 
     def select(self, condition: str) -> Statement:
         """
@@ -274,9 +267,7 @@ class Repository(Generic[T]):
         ``encrypt`` names columns that are encrypted even if the transaction knows no secret in them. ``columns`` are
         the values of other columns, as stored.
         """
-        values = self.encode(new, tx.secrets) | columns
-        if encrypt:
-            _encrypt(tx, values, encrypt)
+        values = self.encode(new, tx.secrets, encrypt) | columns
         statement = _insert(self.table, tuple(values), unless_exists)
         if later:
             tx.put(statement, values)
@@ -346,11 +337,8 @@ class Repository(Generic[T]):
         ``later``: with the next other statement (``Tx.put``).
         """
         if tx.cache:
-            tx.cache.pop((self.table, *(getattr(changed, name) for name in self._key)), None)
-        values = self._encode_changes(changed, tx.secrets)
-        if encrypt:
-            _encrypt(tx, values, encrypt)
-        (tx.put if later else tx.execute_fast)(self._update, values)
+            tx.cache.pop((self.table, *map(partial(getattr, changed), self._key)), None)
+        (tx.put if later else tx.execute_fast)(self._update, self._encode_changes(changed, tx.secrets, encrypt))
 
     def update(self, tx: Tx, *key: Any, later: bool = False, **changes: Any) -> None:
         """Write some columns of the row with this key. ``changes`` are values of the struct's fields."""
@@ -385,8 +373,3 @@ def require(entity: T | None, noun: str, id: str, project_id: str | None = None)
 def _insert(table: str, names: tuple[str, ...], unless_exists: bool = False) -> Statement:
     statement = sqls.insert(table, *names)
     return sql(f"{statement.text} ON CONFLICT DO NOTHING RETURNING {names[0]}") if unless_exists else statement
-
-
-def _encrypt(tx: Tx, values: dict[str, Any], names: Collection[str]) -> None:
-    for name in names:
-        values[name] = tx.secrets.encrypt(values[name], always=True)

@@ -17,14 +17,15 @@ import msgspec
 UNLIMITED = 2**62
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-_encoder = msgspec.json.Encoder()
+#: Serializes as JSON, to bytes.
+encode_json = msgspec.json.Encoder().encode
 #: Parses JSON. Most columns with JSON are read on hot paths, so this is the decoder's own method.
 load = msgspec.json.Decoder().decode
 
 
 def dump(value: Any) -> str:
     """Serialize a value as JSON."""
-    return _encoder.encode(value).decode()
+    return encode_json(value).decode()
 
 
 def to_micros(moment: datetime) -> int:
