@@ -219,7 +219,7 @@ class SecretColumns:
         """
         Encrypt the columns of a row that contain a secret, and redact the known secrets in its sentences for people.
 
-        ``always`` names texts to encrypt whether they contain a secret or not. One search finds that most rows have none.
+        ``always`` names texts that are encrypted in any case. Most rows have no secret, as one search shows.
         """
         for name in columns.redacted if self.texts else ():
             row[name] = self.redact(row[name])
