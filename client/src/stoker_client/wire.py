@@ -48,7 +48,8 @@ class Wire:
         answer. The query is part of the URL, because separate parameters would be repeated after a redirect.
         """
         most = wait + HELD if wait else TIMEOUT
-        return self._call("GET", _address(path, query), timeout=(CONNECT, most), **(PATIENCE if patient else {}))
+        more = PATIENCE if patient else {}
+        return self._decode(self._request("GET", _address(path, query), _JSON, timeout=(CONNECT, most), **more))
 
     def get_bytes(self, path: str, query: Mapping[str, Any] | None = None) -> bytes:
         """Read ``path``, whose content is not JSON."""
@@ -119,9 +120,6 @@ class Wire:
     def close(self) -> None:
         """Close all connections."""
         self._adapter.session.session.close()
-
-    def _call(self, method: str, path: str, **more: Any) -> Any:
-        return self._decode(self._request(method, path, _JSON, **more))
 
     def _request(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> Any:
         try:

@@ -99,14 +99,19 @@ def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
             seen.add(chunk["stream"])
             yield chunk
 
-    LogPrinter("table", raw=raw).all(chunks())
+    printer = LogPrinter("table", raw=raw)
+    printer.all(chunks())
     deployment = client.deployments.show(id_, patient=True)
-    for stream in ("stdout", "stderr"):
-        # An agent that sends no logs (Heat's own) delivers all output with its result.
-        text = (deployment.get("output_values") or {}).get(f"deploy_{stream}")
-        if stream not in seen and text:
-            echo(text, nl=False, err=stream == "stderr", raw=raw)
+    printer.all(chunk for chunk in _result_output(deployment) if chunk["stream"] not in seen)
     return deployment
+
+
+def _result_output(result: Mapping[str, Any], **whose: Any) -> Iterator[LogChunk]:
+    """Yield the output in the result of an agent that sends no logs, such as Heat's. ``whose``: members of chunks."""
+    for stream in ("stdout", "stderr"):
+        if text := (result.get("output_values") or {}).get(f"deploy_{stream}"):
+            # type ignored: mypy does not join TypedDicts
+            yield {"seq": 0, "stream": stream, "data": str(text), **whose}  # type: ignore[typeddict-item]
 
 
 def _print_result(server: Server, deployment: Deployment) -> None:
@@ -249,7 +254,10 @@ def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, fold
             if log is not None:
                 servers_with_output.add(log["server_id"])
                 yield log
-        yield from _results(watch, servers_with_output)
+        for target in watch.targets:
+            if target["server_id"] not in servers_with_output:
+                whose = {"server_id": target["server_id"], "server_name": target.get("server_name")}
+                yield from _result_output(run_of(target), **whose)
 
     timer = None
     if limit.seconds:
@@ -265,18 +273,6 @@ def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, fold
         if timer is not None:
             timer.cancel()
     return watch
-
-
-def _results(watch: Watch, servers_with_output: set[str]) -> Iterator[LogChunk]:
-    """Yield the output from the results of agents that send no logs, such as Heat's."""
-    for target in watch.targets:
-        values = run_of(target).get("output_values") or {}
-        for stream in ("stdout", "stderr"):
-            text = values.get(f"deploy_{stream}")
-            if text and target["server_id"] not in servers_with_output:
-                named = {"server_id": target["server_id"], "server_name": target.get("server_name")}
-                # type ignored: mypy does not join TypedDicts
-                yield {"seq": 0, "stream": stream, "data": str(text), **named}  # type: ignore[typeddict-item]
 
 
 def _cancel_waiting(cloud: str | None, id_: str, seconds: int, overdue: set[str]) -> None:

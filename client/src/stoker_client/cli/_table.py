@@ -49,8 +49,8 @@ def widths(columns: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequen
     ]
     natural = list(map(max, natural, words))
     room = available - GAP * (len(columns) - 1)
-    for is_whole in (_is_name_or_whole, _is_whole):
-        whole = [is_whole(column) for column in columns]
+    for names in (_NAMES, ()):
+        whole = [column in names or _is_whole(column) for column in columns]
         rest = room - sum(width for width, stays in zip(natural, whole, strict=True) if stays)
         most = _most([width for width, stays in zip(natural, whole, strict=True) if not stays], rest)
         if most >= _LEAST:
@@ -83,10 +83,6 @@ def _most(folded: Sequence[int], room: int) -> int:
 
 def _is_whole(column: str) -> bool:
     return column == "id" or column.endswith(("_id", *_STATES))
-
-
-def _is_name_or_whole(column: str) -> bool:
-    return column in _NAMES or _is_whole(column)
 
 
 def _short_ids(cells: Sequence[str]) -> list[str]:

@@ -135,7 +135,7 @@ class TriggerTable(Drawn):
             percent = 100
         return (
             Text(printable(state), style=color(target["status"])),
-            _bar(percent) if percent is not None else Text(""),
+            ProgressBar(total=100, completed=percent, width=BAR) if percent is not None else Text(""),
             Text(f"{percent:.0f} %" if percent is not None else "", style="dim"),
             Text(self._elapsed(target), style="dim"),
             Text(printable(summary_of(target) or (self._last_line(target) if running else ""))),
@@ -160,7 +160,3 @@ class TriggerTable(Drawn):
             (f"{self._clock.elapsed(''):.1f} s", "dim"),
             no_wrap=True,
         )
-
-
-def _bar(percent: float) -> ProgressBar:
-    return ProgressBar(total=100, completed=percent, width=BAR)

@@ -80,6 +80,9 @@ from stoker.model.status import Status
 
 #: Keys of the metadata by which Stoker recognizes its own objects.
 RESOURCE_KEY, SITE_KEY = "stoker-resource-id", "stoker-site"
+#: Key of a server's representation for its ports by id, and what it has of each.
+PORTS = "stoker:ports"
+PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
 
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.objects import operations
 from stoker.store import rows
-from stoker_openstack.model import CloudKind, CloudObject
+from stoker_openstack.model import PORTS, CloudKind, CloudObject
 from stoker_openstack.simulated import network
 from stoker_openstack.simulated.project import Kind, Project
 
@@ -28,7 +28,7 @@ def _server(project: Project, wanted: CloudObject) -> dict[str, Any]:
         "config_drive": "True" if members.get("config_drive") else "",
         "OS-EXT-AZ:availability_zone": members.get("availability_zone", network.ZONE),
         "OS-EXT-SRV-ATTR:instance_name": f"instance-{wanted.id[:8]}",
-        network.PORTS: network.connect(project, wanted),
+        PORTS: network.connect(project, wanted),
     }
 
 

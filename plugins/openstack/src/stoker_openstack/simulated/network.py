@@ -12,13 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
-from stoker_openstack.model import CloudKind, CloudObject
+from stoker_openstack.model import PORT_MEMBERS, PORTS, CloudKind, CloudObject
 from stoker_openstack.simulated.project import PART_OF, Kind, Project, part_id
 from stoker_openstack.store import cloud_objects
 
-#: Key of a server's representation for its ports, and what it lists of each.
-PORTS = "stoker:ports"
-_PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
 #: The availability zone of all objects, and the network of servers whose template names none.
 ZONE, _DEFAULT_NETWORK, _EXTERNAL_NETWORK = "nova", "private", "public"
 _MTU, _SUBNET_OF_POOL, _PREFIX_OF_POOL = 1450, "10.0.0.0/", 24
@@ -183,7 +180,7 @@ def addresses(project: Project, server: CloudObject) -> dict[str, Any]:
             }
             for kind, address in pairs
         )
-    listed = {port.external_id: {name: port.observed[name] for name in _PORT_MEMBERS} for port in ports}
+    listed = {port.external_id: {name: port.observed[name] for name in PORT_MEMBERS} for port in ports}
     return {"addresses": by_network, PORTS: listed}
 
 

@@ -282,6 +282,16 @@ def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in specification.items() if not key.startswith(OWN_PREFIX)}
 
 
+def members_of(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification without the keys for the driver, and without members that have no value."""
+    return {key: value for key, value in body_of(specification).items() if value is not None}
+
+
+def texts_of(values: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return names and values as texts, which metadata and headers consist of."""
+    return {str(name): str(value) for name, value in (values or {}).items()}
+
+
 def refuse_broken(driver: Driver, observed: Mapping[str, Any]) -> None:
     """Raise CloudFailure with Heat's text if the service says that the object is broken."""
     fault = driver.fault_of(observed)

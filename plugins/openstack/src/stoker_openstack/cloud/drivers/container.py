@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from stoker_openstack.cloud.client import OBJECT_STORE, suppressing
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, texts_of
 from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudKind
 
@@ -51,10 +51,9 @@ def _path(name: str) -> str:
 
 def _put(run: Run, name: str) -> None:
     """Create the container or change its headers."""
-    headers = {str(key): str(value) for key, value in (run.specification.get("headers") or {}).items()}
-    run.client.request(OBJECT_STORE, "PUT", _path(name), headers={**headers, _MARKER: run.marker.text})
-    account = {str(key): str(value) for key, value in (run.specification.get("stoker:account_headers") or {}).items()}
-    if account:
+    headers = {**texts_of(run.specification.get("headers")), _MARKER: run.marker.text}
+    run.client.request(OBJECT_STORE, "PUT", _path(name), headers=headers)
+    if account := texts_of(run.specification.get("stoker:account_headers")):
         run.client.request(OBJECT_STORE, "POST", "", headers=account)
 
 

@@ -17,8 +17,8 @@ from stoker_openstack.cloud.drivers.base import (
     Result,
     Run,
     Wait,
-    body_of,
     is_same,
+    members_of,
     refuse_broken,
 )
 from stoker_openstack.cloud.errors import CloudFailure
@@ -40,7 +40,7 @@ class ImageDriver(Driver):
         return self.noun.find_marked(run.client, run.marker, run.marker.metadata)
 
     def create(self, run: Run) -> Result:
-        body = {**_members(run), **run.marker.metadata}
+        body = {**members_of(run.specification), **run.marker.metadata}
         created = run.client.request(IMAGE, "POST", "/images", body).json()
         run.record_created(created["id"], created)
         return self._download(run)
@@ -51,7 +51,7 @@ class ImageDriver(Driver):
             return Wait(self.noun.key, observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
         if self.is_changing(observed):
             return Wait(self.noun.key, observed=observed)
-        members = _members(run)
+        members = members_of(run.specification)
         changes = [
             {"op": "replace" if key in observed else "add", "path": f"/{key}", "value": value}
             for key, value in members.items()
@@ -87,10 +87,6 @@ class ImageDriver(Driver):
         run.client.request(IMAGE, "POST", f"/images/{run.external_id}/import", body)
         run.note(**{_IMPORTED: True})
         return Wait(self.noun.key)
-
-
-def _members(run: Run) -> dict[str, Any]:
-    return {key: value for key, value in body_of(run.specification).items() if value is not None}
 
 
 def _set_members(run: Run, image: Mapping[str, Any]) -> None:

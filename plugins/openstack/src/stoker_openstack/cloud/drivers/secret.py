@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker_openstack.cloud.client import KEY_MANAGER
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, members_of
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudKind
@@ -32,8 +32,7 @@ class SecretDriver(Driver):
         return {**secrets[0], "id": secrets[0]["secret_ref"]} if secrets else None
 
     def create(self, run: Run) -> Result:
-        body = {key: value for key, value in body_of(run.specification).items() if value is not None}
-        body["name"] = run.name
+        body = {**members_of(run.specification), "name": run.name}
         created = run.client.request(KEY_MANAGER, "POST", "/secrets", body).json()
         run.record_created(created["secret_ref"], created)
         return self.update(run, created)

@@ -32,14 +32,10 @@ from stoker_openstack.cloud.drivers.server_request import (
 from stoker_openstack.cloud.drivers.snapshots import SERVER_IMAGES, STORED
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject
+from stoker_openstack.model import PORT_MEMBERS, PORTS, CloudAction, CloudKind, CloudObject
 
 _NOUN = NOUNS["server"]
 _LIST = _NOUN.key
-#: Key of ``observed``: the server's ports by id.
-PORTS = "stoker:ports"
-#: What ``observed`` has of each port.
-_PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
 #: Limit of the servers whose ports one list call finds: the ids are in the URL.
 _SERVERS_IN_QUERY = 100
 #: Notes: the server is as its create request specified; an action was requested.
@@ -237,6 +233,6 @@ def list_ports(client: CloudClient, servers: Sequence[str]) -> dict[str, dict[st
         query = [("device_id", id) for id in servers[start : start + _SERVERS_IN_QUERY]]
         for port in NOUNS["port"].list(client, query):
             if port["device_id"] in ports:
-                summary = {key: port.get(key) for key in _PORT_MEMBERS}
+                summary = {key: port.get(key) for key in PORT_MEMBERS}
                 ports[port["device_id"]][PORTS][port["id"]] = summary
     return ports

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker_openstack.cloud.client import COMPUTE, NETWORK
-from stoker_openstack.cloud.drivers.base import Run, is_same
+from stoker_openstack.cloud.drivers.base import Run, is_same, texts_of
 from stoker_openstack.cloud.drivers.server_request import (
     encode,
     has_own_ports,
@@ -93,7 +93,7 @@ def _set_name(run: Run, observed: Mapping[str, Any]) -> None:
 
 
 def _set_metadata(run: Run, observed: Mapping[str, Any]) -> None:
-    desired = {str(key): str(value) for key, value in (run.specification.get("metadata") or {}).items()}
+    desired = texts_of(run.specification.get("metadata"))
     if "metadata" in run.specification and own_metadata(observed["metadata"]) != desired:
         _put(run, "/metadata", {"metadata": {**desired, **run.marker.metadata}})
     elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted server

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker_openstack.cloud.client import COMPUTE, MICROVERSION, NETWORK
-from stoker_openstack.cloud.drivers.base import Run, body_of
+from stoker_openstack.cloud.drivers.base import Run, members_of
 from stoker_openstack.cloud.drivers.references import resolve_references
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.markers import marker_of
@@ -33,7 +33,7 @@ def microversion(server: Mapping[str, Any]) -> str:
 
 def create_body(run: Run) -> dict[str, Any]:
     """Return the body with ids in place of names. Creates the server's own ports. Raises CloudFailure."""
-    server = body_of(run.specification)
+    server = members_of(run.specification)
     server.pop("tags", None)
     hints = {key: server.pop(key) for key in _HINTS if key in server}
     if server.get("imageRef"):
@@ -50,7 +50,7 @@ def create_body(run: Run) -> dict[str, Any]:
     if server.get("personality"):
         server["personality"] = [{**file, "contents": encode(str(file["contents"]))} for file in server["personality"]]
     server["metadata"] = {**dict(server.get("metadata") or {}), **run.marker.metadata}
-    body: dict[str, Any] = {"server": {key: value for key, value in server.items() if value is not None}}
+    body: dict[str, Any] = {"server": server}
     for value in hints.values():
         body["os:scheduler_hints"] = value
     return body

@@ -17,8 +17,9 @@ from stoker_openstack.cloud.drivers.base import (
     Result,
     Run,
     Wait,
-    body_of,
+    members_of,
     refuse_broken,
+    texts_of,
 )
 from stoker_openstack.cloud.drivers.snapshots import STORED, VOLUME_BACKUPS
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
@@ -50,12 +51,12 @@ class VolumeDriver(Driver):
     def create(self, run: Run) -> Result:
         if run.specification.get("stoker:backup_id"):
             return VOLUME_BACKUPS.create_volume(run)
-        volume = body_of(run.specification)
+        volume = members_of(run.specification)
         for key, kind in _REFERENCES.items():
             if volume.get(key):
                 volume[key] = run.names.resolve(kind, str(volume[key]))
-        volume["metadata"] = {**_texts(volume.get("metadata")), **run.marker.metadata}
-        body: dict[str, Any] = {"volume": {key: value for key, value in volume.items() if value is not None}}
+        volume["metadata"] = {**texts_of(volume.get("metadata")), **run.marker.metadata}
+        body: dict[str, Any] = {"volume": volume}
         if run.specification.get("stoker:scheduler_hints"):
             body["OS-SCH-HNT:scheduler_hints"] = run.specification["stoker:scheduler_hints"]
         created = run.client.request(VOLUME, "POST", "/volumes", body).json()["volume"]
@@ -112,7 +113,7 @@ class VolumeDriver(Driver):
         texts = {key: wanted[key] for key in _TEXTS if key in wanted and (wanted[key] or "") != (observed[key] or "")}
         if texts:
             run.client.request(VOLUME, "PUT", path, {"volume": texts})
-        metadata = {**_texts(wanted.get("metadata")), **run.marker.metadata}
+        metadata = {**texts_of(wanted.get("metadata")), **run.marker.metadata}
         if "metadata" in wanted and _users(observed["metadata"]) != _users(metadata):
             run.client.request(VOLUME, "PUT", f"{path}/metadata", {"metadata": metadata})
         elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted volume
@@ -155,7 +156,3 @@ def _send(run: Run, action: Mapping[str, Any], version: str = _VERSION) -> None:
 def _users(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata that users set."""
     return {key: value for key, value in own_metadata(metadata).items() if key not in _CINDERS}
-
-
-def _texts(metadata: Mapping[str, Any] | None) -> dict[str, str]:
-    return {str(key): value if isinstance(value, str) else str(value) for key, value in (metadata or {}).items()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker_openstack.cloud.client import VOLUME
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same, texts_of
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
 
@@ -28,7 +28,7 @@ class VolumeTypeDriver(Driver):
             "name": wanted["name"],
             "description": run.marker.text,
             _PUBLIC: wanted["is_public"],
-            _SPECS: _texts(wanted[_SPECS]),
+            _SPECS: texts_of(wanted[_SPECS]),
         }
         created = run.client.request(VOLUME, "POST", "/types", {"volume_type": body}).json()["volume_type"]
         run.record_created(str(created["id"]), created)
@@ -41,7 +41,7 @@ class VolumeTypeDriver(Driver):
             changes["is_public"] = wanted["is_public"]
         if changes:
             run.client.request(VOLUME, "PUT", _path(run), {"volume_type": changes})
-        _set_specs(run, _texts(wanted[_SPECS]), observed.get(_SPECS) or {})
+        _set_specs(run, texts_of(wanted[_SPECS]), observed.get(_SPECS) or {})
         if not wanted["is_public"]:
             _set_projects(run, [str(name) for name in wanted.get(_PROJECTS) or ()])
         return Done(self.read(run))
@@ -116,7 +116,3 @@ def _set_projects(run: Run, names: list[str]) -> None:
     for action, projects in (("removeProjectAccess", present - wanted), ("addProjectAccess", wanted - present)):
         for project in sorted(projects):
             run.client.request(VOLUME, "POST", f"{_path(run)}/action", {action: {"project": project}})
-
-
-def _texts(specs: Mapping[str, Any]) -> dict[str, str]:
-    return {str(name): value if isinstance(value, str) else str(value) for name, value in specs.items()}
