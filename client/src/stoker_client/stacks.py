@@ -105,23 +105,6 @@ class Stacks(ReadOnlyCollection[Stack]):
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
         return resource
 
-    def walk_resources(self, ref: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """
-        Yield the resources of a stack: the path of names, the URL path, and the entry of the list.
-
-        Resources that represent nested stacks are replaced by those of the nested stacks.
-        """
-        return self._walk(self._permanent(ref), "")
-
-    def _walk(self, path: str, above: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        for entry in part(self._wire.get(f"{path}/resources"), "resources"):
-            name = above + entry["resource_name"]
-            nested = [link["href"] for link in entry.get("links", ()) if link.get("rel") == "nested"]
-            if nested:
-                yield from self._walk("/stacks/" + nested[0].partition("/stacks/")[2], f"{name}/")
-            else:
-                yield name, f"{path}/resources/{segment(entry['resource_name'])}", entry
-
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""
         query = {"sort_dir": "asc", "marker": after}

@@ -244,18 +244,15 @@ def test_existing_ids_are_refused(stoker, other):
     assert stoker.heat("DELETE", path).status == 204
 
 
-def _walked(ids):
-    return [(path, "", {"physical_resource_id": id}) for path, id in ids.items()]
-
-
 def test_an_interrupted_import_is_recognized_by_its_objects(other):
     source = other.read()
-    ids = source.object_ids()
-    shown = {"stack_name": "a", "id": "1", "stack_status": "ADOPT_IN_PROGRESS"}
-    stacks = SimpleNamespace(show=lambda _name, **_more: shown, walk_resources=lambda _ref: _walked(ids))
-    client: Any = SimpleNamespace(stacks=stacks)
-    assert find_import(client, "a", source) == "a/1"
-    ids = {**ids, "server": str(uuid4())}
+    shown = {"stack_name": other.name, "id": source.stack["id"], "stack_status": "ADOPT_IN_PROGRESS"}
+    client: Any = SimpleNamespace(stacks=SimpleNamespace(show=lambda _name, **_more: shown), wire=other)
+    assert find_import(client, "a", source) == f"{other.name}/{source.stack['id']}"
+    (server,) = [
+        entry for entry in other.answers[f"{source.path}/resources"]["resources"] if entry["resource_name"] == "server"
+    ]
+    server["physical_resource_id"] = str(uuid4())
     assert find_import(client, "a", source) is None
     assert find_finished(client, "a") is None
     shown["stack_status"] = "ADOPT_COMPLETE"

@@ -67,18 +67,18 @@ _password_options = together([
 ])  # fmt: skip
 
 
-def _read_password(password: str | None, file: str | None) -> str:
+def _read_password(password: str | None, password_file: str | None) -> str:
     """
     Return the password of ``--password`` or ``--password-file``, else from standard input.
 
     On a terminal, prompts for the password twice. Raises BadInput if the password is empty.
     """
-    if password is not None and file is not None:
+    if password is not None and password_file is not None:
         raise click.UsageError("--password and --password-file exclude each other")
     if password is None:
-        if file is None and sys.stdin.isatty():
+        if password_file is None and sys.stdin.isatty():
             return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
-        password = read_text(file or "-", "--password-file").removesuffix("\n").removesuffix("\r")
+        password = read_text(password_file or "-", "--password-file").removesuffix("\n").removesuffix("\r")
     if not password:
         raise BadInput("the password is empty: write it to standard input, or use --password-file")
     return password
@@ -92,21 +92,13 @@ def _read_password(password: str | None, file: str | None) -> str:
 @output_option
 @click.pass_obj
 def create_user(
-    session: Session,
-    /,
-    *,
-    name: str,
-    project: str | None,
-    role: str,
-    password: str | None,
-    password_file: str | None,
-    output: Output,
+    session: Session, /, *, name: str, project: str | None, role: str, output: Output, **passwords: str | None
 ) -> None:
     """Create a user, with a role in a project.
 
     The command reads the password from standard input. On a terminal, it prompts for the password.
     """
-    secret = _read_password(password, password_file)
+    secret = _read_password(**passwords)
     identity = session.client.identity
     project_id = identity.projects.find_id(project) if project else None
     user = identity.users.create({"name": name, "password": secret, "default_project_id": project_id})
@@ -141,12 +133,12 @@ _add_role_command(
 @click.argument("user")
 @_password_options
 @click.pass_obj
-def password(session: Session, user: str, password: str | None, password_file: str | None) -> None:
+def password(session: Session, /, user: str, **passwords: str | None) -> None:
     """Give a user a new password; all their tokens become invalid.
 
     The command reads the password from standard input. On a terminal, it prompts for the password.
     """
-    session.client.identity.users.change(user, {"password": _read_password(password, password_file)})
+    session.client.identity.users.change(user, {"password": _read_password(**passwords)})
     echo(f"the password of user {user} is changed")
 
 

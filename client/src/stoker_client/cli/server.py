@@ -229,12 +229,10 @@ def upgrade(
     *,
     servers: Sequence[str],
     selectors: Sequence[str],
-    canary: int | str | None,
-    max_concurrent: int | None,
-    max_fail_percentage: int | None,
     require_window: bool,
     follow: bool,
     output: Output,
+    **rollout: Any,
 ) -> int:
     """Upgrade the agents of servers to the service's version.
 
@@ -257,10 +255,8 @@ def upgrade(
             config_id=present or client.configs.create(_UPGRADE)["id"],
             name=_UPGRADE["name"],
             servers=chosen,
-            canary=canary,
-            max_concurrent=max_concurrent,
-            max_fail_percentage=max_fail_percentage,
             require_window=require_window or None,
+            **rollout,
         )
     )
     return emit_or_follow(client, trigger, output, follow=follow)

@@ -13,6 +13,9 @@ from stoker_migrate.heat_import.source_stack import (
     SERVER_TYPES,
     SourceResource,
     SourceStack,
+    object_ids,
+    read_resources,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -138,8 +141,7 @@ def find_import(client: Client, name: str, source: SourceStack) -> str | None:
     except NotFound:
         return None
     ref = f"{stack['stack_name']}/{stack['id']}"
-    walked = client.stacks.walk_resources(ref)
-    ours = {name: entry["physical_resource_id"] for name, _, entry in walked if entry.get("physical_resource_id")}
+    ours = object_ids(walk(read_resources(client.wire, f"/stacks/{ref}")))
     theirs = source.object_ids()
     common = theirs.keys() & ours.keys()
     # Heat gives associations of floating IPs numbers, which Stoker does not keep.

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from stoker_client.collection import part, segment
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
-from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack, poll, read_stack
+from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack, poll, read_resources, read_stack, walk
 
 if TYPE_CHECKING:
     from stoker_client.client import Client
@@ -59,10 +59,10 @@ class ServerConfig:
 def read_configs(client: Client, ref: str) -> list[ServerConfig]:
     """Return the configurations of all servers of the imported stack, from Stoker. ``ref``: its ``name/id``."""
     configs = []
-    for name, path, entry in client.stacks.walk_resources(ref):
-        if entry["resource_type"] in SERVER_TYPES and entry.get("physical_resource_id"):
-            config = part(client.wire.get(f"{path}/metadata"), "metadata").get(SECTION) or {}
-            configs.append(ServerConfig(name, entry["physical_resource_id"], config))
+    for name, resource in walk(read_resources(client.wire, f"/stacks/{ref}")):
+        if resource.type in SERVER_TYPES and resource.physical_id:
+            config = part(client.wire.get(f"{resource.path}/metadata"), "metadata").get(SECTION) or {}
+            configs.append(ServerConfig(name, resource.physical_id, config))
     return configs
 
 

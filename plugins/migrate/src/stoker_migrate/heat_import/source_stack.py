@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,7 +57,8 @@ class SourceResource:
     metadata: Mapping[str, Any]
     #: None if the resource represents no nested stack.
     members: tuple[SourceResource, ...] | None
-    #: Path of the nested stack below the project's endpoint; empty without one.
+    #: Paths of the resource, and of the nested stack, below the project's endpoint; empty without a nested stack.
+    path: str
     nested: str = ""
 
     def walk(self, above: str = "") -> Iterator[tuple[str, SourceResource]]:
@@ -89,12 +90,21 @@ class SourceStack:
 
     def walk(self) -> Iterator[tuple[str, SourceResource]]:
         """Yield all resources, including those of nested stacks, each with its path."""
-        for resource in self.resources:
-            yield from resource.walk()
+        return walk(self.resources)
 
     def object_ids(self) -> dict[str, str]:
         """Return the physical ids by path, without those of nested stacks, which an import does not keep."""
-        return {path: item.physical_id for path, item in self.walk() if item.physical_id and item.members is None}
+        return object_ids(self.walk())
+
+
+def walk(resources: Iterable[SourceResource]) -> Iterator[tuple[str, SourceResource]]:
+    """Yield resources and those of their nested stacks, each with its path."""
+    return (pair for resource in resources for pair in resource.walk())
+
+
+def object_ids(resources: Iterable[tuple[str, SourceResource]]) -> dict[str, str]:
+    """Return the physical ids by path, without those of nested stacks."""
+    return {path: item.physical_id for path, item in resources if item.physical_id and item.members is None}
 
 
 def read_stack(wire: Wire, ref: str) -> SourceStack:
@@ -103,8 +113,8 @@ def read_stack(wire: Wire, ref: str) -> SourceStack:
     if stack["stack_status"] == "DELETE_COMPLETE":  # Heat shows deleted stacks for some time
         raise NotFound(f"the stack {stack['stack_name']} is deleted there", 404)
     path = f"/stacks/{segment(stack['stack_name'])}/{segment(stack['id'])}"
-    resources = _read_resources(wire, path)
-    everything = [inner for resource in resources for _, inner in resource.walk()]
+    resources = read_resources(wire, path)
+    everything = [resource for _, resource in walk(resources)]
     deployments = [_read_deployment(wire, resource) for resource in everything if resource.type in DEPLOYMENT_TYPES]
     present = tuple(deployment for deployment in deployments if deployment is not None)
     ids = [resource.physical_id for resource in everything if resource.type in CONFIG_TYPES and resource.physical_id]
@@ -137,7 +147,8 @@ def _deployment_problems(resources: list[SourceResource], deployments: tuple[Map
     ]
 
 
-def _read_resources(wire: Wire, path: str) -> tuple[SourceResource, ...]:
+def read_resources(wire: Wire, path: str) -> tuple[SourceResource, ...]:
+    """Read the resources of the stack at ``path`` with those of its nested stacks, here or at another Heat."""
     listed = part(wire.get(f"{path}/resources"), "resources")
     return tuple(_read_resource(wire, path, entry) for entry in listed)
 
@@ -159,7 +170,8 @@ def _read_resource(wire: Wire, path: str, entry: Mapping[str, Any]) -> SourceRes
         status=entry["resource_status"],
         attributes=attributes,
         metadata=metadata,
-        members=_read_resources(wire, _path_of(nested[0])) if nested else None,
+        members=read_resources(wire, _path_of(nested[0])) if nested else None,
+        path=own,
         nested=_path_of(nested[0]) if nested else "",
     )
 
