@@ -261,3 +261,29 @@ def store(database_url) -> Iterator[Store]:
     opened = Store(database_url, keys=databases.keys)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def heat(store):
+    """A complete engine without HTTP."""
+    from support.stacks import world  # the imports of a whole service, which other tests do without
+
+    return world(store)
+
+
+@pytest.fixture
+def fleet(heat):
+    """Servers and triggers in the engine of ``heat``."""
+    from support.fleet import Fleet
+
+    return Fleet(heat)
+
+
+@pytest.fixture
+def site(tmp_path, store):
+    """The complete program in the test's process."""
+    from support.in_process import Inside
+
+    inside = Inside(tmp_path, store)
+    yield inside
+    inside.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,24 +33,17 @@ UNAUDITED = {
 }
 
 
-@pytest.fixture
-def program(tmp_path, store) -> Iterator[Inside]:
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
-
-
-def call(program: Inside, verb: str, path: str, body: Any = None, status: int = 200) -> Any:
-    path = path if path.startswith("/identity") else f"/v1/{program.project}{path}"
-    answer = program.client.request(verb, path, json=body, headers=program.headers, follow_redirects=True)
+def call(site: Inside, verb: str, path: str, body: Any = None, status: int = 200) -> Any:
+    path = path if path.startswith("/identity") else f"/v1/{site.project}{path}"
+    answer = site.client.request(verb, path, json=body, headers=site.headers, follow_redirects=True)
     assert answer.status_code == status, answer.text
     return answer.json() if answer.content else None
 
 
-def entries(program: Inside, query: str = "", *, site: bool = False) -> list[tuple[Any, ...]]:
+def entries(site: Inside, query: str = "", *, is_site: bool = False) -> list[tuple[Any, ...]]:
     """The entries from the oldest, without the administrator's own login."""
     columns = ("actor", "action", "outcome", "server_name", "stack_name", "resource_name", "config_name")
-    listed = call(program, "GET", f"/audit{'/site' if site else ''}{query}")["audit"][::-1]
+    listed = call(site, "GET", f"/audit{'/site' if is_site else ''}{query}")["audit"][::-1]
     rows = [tuple(entry[name] for name in columns) for entry in listed]
     return [row for row in rows if row[1] not in ("log in", "create enrollment")]
 
@@ -65,38 +57,38 @@ def test_every_change_leaves_an_entry():
     assert missing == ELSEWHERE | UNAUDITED
 
 
-def test_a_run_and_its_objects_have_names_after_their_deletion(program):
-    server = call(program, "POST", "/servers", {"name": "web1"}, 201)["server"]["id"]
+def test_a_run_and_its_objects_have_names_after_their_deletion(site):
+    server = call(site, "POST", "/servers", {"name": "web1"}, 201)["server"]["id"]
     body = {"name": "say", "group": "script", "config": "echo"}
-    config_id = call(program, "POST", "/software_configs", body)["software_config"]["id"]
+    config_id = call(site, "POST", "/software_configs", body)["software_config"]["id"]
     run = {"config_id": config_id, "server_id": server, "action": "CREATE", "signal_transport": "STOKER_SIGNAL"}
-    deployment_id = call(program, "POST", "/software_deployments", run)["software_deployment"]["id"]
-    call(program, "DELETE", f"/software_deployments/{deployment_id}", status=204)
-    call(program, "DELETE", f"/software_configs/{config_id}", status=204)
-    call(program, "DELETE", "/servers/web1", status=204)
-    assert entries(program) == [
+    deployment_id = call(site, "POST", "/software_deployments", run)["software_deployment"]["id"]
+    call(site, "DELETE", f"/software_deployments/{deployment_id}", status=204)
+    call(site, "DELETE", f"/software_configs/{config_id}", status=204)
+    call(site, "DELETE", "/servers/web1", status=204)
+    assert entries(site) == [
         ("admin", "run CREATE", "ALLOWED", "web1", None, None, "say"),
         ("admin", "delete deployment", "ALLOWED", "web1", None, None, "say"),
         ("admin", "delete config", "ALLOWED", None, None, None, "say"),
         ("admin", "delete server", "ALLOWED", "web1", None, None, None),
     ]
-    of_server = [entry[1] for entry in entries(program, "?server=web1")]
+    of_server = [entry[1] for entry in entries(site, "?server=web1")]
     assert of_server == ["run CREATE", "delete deployment", "delete server"]
-    assert [entry[1] for entry in entries(program, f"?server={server}")] == of_server
-    assert entries(program, "?server=other") == entries(program, "?actor=other") == []
+    assert [entry[1] for entry in entries(site, f"?server={server}")] == of_server
+    assert entries(site, "?server=other") == entries(site, "?actor=other") == []
 
 
-def test_operations_on_a_stack_name_it(program):
+def test_operations_on_a_stack_name_it(site):
     server = define("OS::Heat::DeployedServer", name="web1")
     body = {"stack_name": "shop", "template": template({"config": config(), "server": server, "d": deployment()})}
-    path = f"/stacks/shop/{call(program, 'POST', '/stacks', body, 201)['stack']['id']}"
-    call(program, "POST", f"{path}/actions", {"check": None}, 409)
-    trigger = call(program, "POST", "/software_triggers", {"stack": "shop", "resource": "d"}, 201)["software_trigger"]
-    call(program, "POST", f"/software_triggers/{trigger['id']}/cancel", {"force": True}, 202)
-    call(program, "PUT", path, {"template": template({})}, 202)
-    call(program, "DELETE", path, status=204)
-    call(program, "DELETE", f"/software_triggers/{trigger['id']}", status=204)
-    run, *others = entries(program, "?stack=shop")
+    path = f"/stacks/shop/{call(site, 'POST', '/stacks', body, 201)['stack']['id']}"
+    call(site, "POST", f"{path}/actions", {"check": None}, 409)
+    trigger = call(site, "POST", "/software_triggers", {"stack": "shop", "resource": "d"}, 201)["software_trigger"]
+    call(site, "POST", f"/software_triggers/{trigger['id']}/cancel", {"force": True}, 202)
+    call(site, "PUT", path, {"template": template({})}, 202)
+    call(site, "DELETE", path, status=204)
+    call(site, "DELETE", f"/software_triggers/{trigger['id']}", status=204)
+    run, *others = entries(site, "?stack=shop")
     assert run[:-1] == ("the stack shop", "run CREATE", "ALLOWED", "web1", "shop", "d")
     assert run[-1].startswith("shop-config-")
     assert others == [
@@ -109,40 +101,40 @@ def test_operations_on_a_stack_name_it(program):
     ]
 
 
-def test_users_logins_and_refusals(program):
+def test_users_logins_and_refusals(site):
     password = "a long enough password"
     login = {"identity": {"methods": ["password"], "password": {"user": {"name": "ann", "domain": {"id": "default"}}}}}
-    user = call(program, "POST", "/identity/v3/users", {"user": {"name": "ann", "password": password}}, 201)
-    grant = f"/identity/v3/projects/{program.project}/users/{user['user']['id']}/roles/reader"
-    call(program, "PUT", grant, status=204)
-    assert entries(program, site=True) == [
+    user = call(site, "POST", "/identity/v3/users", {"user": {"name": "ann", "password": password}}, 201)
+    grant = f"/identity/v3/projects/{site.project}/users/{user['user']['id']}/roles/reader"
+    call(site, "PUT", grant, status=204)
+    assert entries(site, is_site=True) == [
         ("admin", "create user", "ALLOWED", None, None, None, None),
         ("admin", "grant role", "ALLOWED", None, None, None, None),
     ]
-    reasons = [entry["reason"] for entry in call(program, "GET", "/audit/site")["audit"]]
+    reasons = [entry["reason"] for entry in call(site, "GET", "/audit/site")["audit"]]
     assert reasons == ["default ann reader", "ann"]
 
-    scope = {"project": {"id": program.project}}
+    scope = {"project": {"id": site.project}}
     tokens = []
     for attempt in ("wrong", password):
         login["identity"]["password"]["user"]["password"] = attempt
-        answer = program.client.post("/identity/v3/auth/tokens", json={"auth": {**login, "scope": scope}})
+        answer = site.client.post("/identity/v3/auth/tokens", json={"auth": {**login, "scope": scope}})
         tokens.append(answer.headers.get("X-Subject-Token"))
     assert [token is None for token in tokens] == [True, False]
-    refused = program.client.delete(f"/v1/{program.project}/servers/web1", headers={"X-Auth-Token": tokens[1]})
+    refused = site.client.delete(f"/v1/{site.project}/servers/web1", headers={"X-Auth-Token": tokens[1]})
     assert refused.status_code == 403
-    (failed,) = call(program, "GET", "/audit/site?outcome=REFUSED")["audit"]
+    (failed,) = call(site, "GET", "/audit/site?outcome=REFUSED")["audit"]
     assert (failed["actor"], failed["action"]) == ("ann", "log in")
     assert failed["reason"].startswith("from testclient: ")
-    denial, login_entry = call(program, "GET", "/audit?actor=ann")["audit"]
+    denial, login_entry = call(site, "GET", "/audit?actor=ann")["audit"]
     assert (login_entry["action"], login_entry["outcome"]) == ("log in", "ALLOWED")
-    assert (denial["action"], denial["outcome"]) == (f"DELETE /v1/{program.project}/servers/web1", "REFUSED")
+    assert (denial["action"], denial["outcome"]) == (f"DELETE /v1/{site.project}/servers/web1", "REFUSED")
 
 
-def test_the_creation_of_a_deployment_executes_one_statement_for_its_entry(program):
-    server = call(program, "POST", "/servers", {"name": "web1"}, 201)["server"]["id"]
-    config_id = call(program, "POST", "/software_configs", {"name": "c"})["software_config"]["id"]
+def test_the_creation_of_a_deployment_executes_one_statement_for_its_entry(site):
+    server = call(site, "POST", "/servers", {"name": "web1"}, 201)["server"]["id"]
+    config_id = call(site, "POST", "/software_configs", {"name": "c"})["software_config"]["id"]
     body = {"config_id": config_id, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
-    with recorded_statements(program.store) as statements:
-        call(program, "POST", "/software_deployments", body)
+    with recorded_statements(site.store) as statements:
+        call(site, "POST", "/software_deployments", body)
     assert sum("audit" in str(statement) for statement in statements) == 1

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from stoker.http.console.session import CODE_LIFE
-from support.in_process import Inside
-
-
-@pytest.fixture
-def site(tmp_path, store):
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
 
 
 def test_a_code_is_valid_for_a_minute(site):

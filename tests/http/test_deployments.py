@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from support import query
-from support.in_process import Inside
 from support.templates import config, define, deployment, template
 
 #: The same rows on both kinds of database, which tests of deployments and stacks store.
@@ -15,194 +14,187 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 CARRIED = {"signal_transport": "TEMP_URL_SIGNAL", "timeout": 600}
 
 
-@pytest.fixture
-def heat(tmp_path, store):
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
-
-
-def rest(heat, method, path, body=None, status=200):
-    answer = heat.client.request(method, f"/v1/{heat.project}{path}", json=body, headers=heat.headers)
+def rest(site, method, path, body=None, status=200):
+    answer = site.client.request(method, f"/v1/{site.project}{path}", json=body, headers=site.headers)
     assert answer.status_code == status, answer.text
     return answer.json() if answer.content else None
 
 
-def software_config(heat, **more):
-    return rest(heat, "POST", "/software_configs", {"group": "script", "config": "true", **more})["software_config"][
+def software_config(site, **more):
+    return rest(site, "POST", "/software_configs", {"group": "script", "config": "true", **more})["software_config"][
         "id"
     ]
 
 
-def software_deployment(heat, **body):
-    return rest(heat, "POST", "/software_deployments", {"server_id": "s", **body})["software_deployment"]
+def software_deployment(site, **body):
+    return rest(site, "POST", "/software_deployments", {"server_id": "s", **body})["software_deployment"]
 
 
-def change(heat, made, answers=200, **body):
-    return rest(heat, "PUT", f"/software_deployments/{made['id']}", body, answers)
+def change(site, made, answers=200, **body):
+    return rest(site, "PUT", f"/software_deployments/{made['id']}", body, answers)
 
 
-def runs_of(heat, made):
-    found = rest(heat, "GET", f"/software_deployments/{made['id']}/runs")["runs"]
+def runs_of(site, made):
+    found = rest(site, "GET", f"/software_deployments/{made['id']}/runs")["runs"]
     return sorted(found, key=lambda each: each["number"])
 
 
-def stack(heat, resources, name="s", status=201):
+def stack(site, resources, name="s", status=201):
     body = {"stack_name": name, "template": template(resources)}
-    return rest(heat, "POST", "/stacks", body, status)["stack"]["id"]
+    return rest(site, "POST", "/stacks", body, status)["stack"]["id"]
 
 
-def shown(heat, stack_id):
-    found = heat.client.get(f"/v1/{heat.project}/stacks/{stack_id}", headers=heat.headers, follow_redirects=True)
+def shown(site, stack_id):
+    found = site.client.get(f"/v1/{site.project}/stacks/{stack_id}", headers=site.headers, follow_redirects=True)
     return found.json()["stack"]["stack_status"]
 
 
-def delete_stack(heat, stack_id):
-    answer = heat.client.delete(f"/v1/{heat.project}/stacks/s/{stack_id}", headers=heat.headers)
+def delete_stack(site, stack_id):
+    answer = site.client.delete(f"/v1/{site.project}/stacks/s/{stack_id}", headers=site.headers)
     assert answer.status_code == 204, answer.text
 
 
-def left(heat, *tables):
-    with heat.store.read() as tx:
+def left(site, *tables):
+    with site.store.read() as tx:
         return {table: count for table in tables if (count := query.count(tx, table))}
 
 
-def jobs_of(heat):
-    with heat.store.read() as tx:
+def jobs_of(site):
+    with site.store.read() as tx:
         return query.column(tx, "SELECT kind FROM jobs WHERE state = 'WAITING'")
 
 
 @pytest.mark.parametrize("word", ["BOGUS", "complete", "DELETED", ""])
-def test_a_status_unknown_to_heat_ends_no_run(heat, word):
-    id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
-    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
-    change(heat, made, 400, status=word)
-    software_config_id = software_config(heat)
+def test_a_status_unknown_to_heat_ends_no_run(site, word):
+    id = stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
+    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    change(site, made, 400, status=word)
+    software_config_id = software_config(site)
     body = {"server_id": "s", "config_id": software_config_id, "status": word}
-    rest(heat, "POST", "/software_deployments", body, 400)
-    assert shown(heat, id) == "CREATE_IN_PROGRESS"
-    change(heat, made, status="COMPLETE")
-    assert shown(heat, id) == "CREATE_COMPLETE"
-    assert [(each["state"], each["status"]) for each in runs_of(heat, made)] == [("DONE", "COMPLETE")]
+    rest(site, "POST", "/software_deployments", body, 400)
+    assert shown(site, id) == "CREATE_IN_PROGRESS"
+    change(site, made, status="COMPLETE")
+    assert shown(site, id) == "CREATE_COMPLETE"
+    assert [(each["state"], each["status"]) for each in runs_of(site, made)] == [("DONE", "COMPLETE")]
 
 
-def test_a_new_config_starts_another_run(heat):
-    first, second = software_config(heat), software_config(heat, config="false")
-    made = software_deployment(heat, config_id=first, status="IN_PROGRESS")
-    changed = change(heat, made, config_id=second)["software_deployment"]
+def test_a_new_config_starts_another_run(site):
+    first, second = software_config(site), software_config(site, config="false")
+    made = software_deployment(site, config_id=first, status="IN_PROGRESS")
+    changed = change(site, made, config_id=second)["software_deployment"]
     assert (changed["config_id"], changed["status"]) == (second, "IN_PROGRESS")
-    superseded, current = runs_of(heat, made)
+    superseded, current = runs_of(site, made)
     assert (superseded["config_id"], superseded["state"]) == (first, "DONE")
     assert (current["config_id"], current["state"]) == (second, "QUEUED")
-    change(heat, made, status="FAILED", status_reason="because")
-    assert [(each["state"], each["status"]) for each in runs_of(heat, made)][1] == ("DONE", "FAILED")
+    change(site, made, status="FAILED", status_reason="because")
+    assert [(each["state"], each["status"]) for each in runs_of(site, made)][1] == ("DONE", "FAILED")
     for id in (first, second):
-        rest(heat, "GET", f"/software_configs/{id}")  # a client's own stay
+        rest(site, "GET", f"/software_configs/{id}")  # a client's own stay
 
 
-def test_a_config_that_the_server_has_run_runs_as_a_copy(heat):
+def test_a_config_that_the_server_has_run_runs_as_a_copy(site):
     """Agents run each config once."""
-    first, second = software_config(heat, config="first"), software_config(heat, config="second")
-    made = software_deployment(heat, config_id=first, status="IN_PROGRESS")
-    change(heat, made, status="COMPLETE")
-    change(heat, made, config_id=second, status="IN_PROGRESS")
-    back = change(heat, made, config_id=first, status="IN_PROGRESS", input_values={"a": 1})["software_deployment"]
+    first, second = software_config(site, config="first"), software_config(site, config="second")
+    made = software_deployment(site, config_id=first, status="IN_PROGRESS")
+    change(site, made, status="COMPLETE")
+    change(site, made, config_id=second, status="IN_PROGRESS")
+    back = change(site, made, config_id=first, status="IN_PROGRESS", input_values={"a": 1})["software_deployment"]
     assert back["config_id"] not in (first, second)
     assert (back["status"], back["input_values"]) == ("IN_PROGRESS", {"a": 1})
-    assert rest(heat, "GET", f"/software_configs/{back['config_id']}")["software_config"]["config"] == "first"
-    assert [run["status"] for run in runs_of(heat, made)] == ["COMPLETE", "FAILED", "IN_PROGRESS"]
-    elsewhere = software_deployment(heat, config_id=second, server_id="s2", status="IN_PROGRESS")
+    assert rest(site, "GET", f"/software_configs/{back['config_id']}")["software_config"]["config"] == "first"
+    assert [run["status"] for run in runs_of(site, made)] == ["COMPLETE", "FAILED", "IN_PROGRESS"]
+    elsewhere = software_deployment(site, config_id=second, server_id="s2", status="IN_PROGRESS")
     assert elsewhere["config_id"] == second
     for earlier in (elsewhere, made):
-        change(heat, earlier, status="COMPLETE")
-        rest(heat, "DELETE", f"/software_deployments/{earlier['id']}", status=204)
-        again = software_deployment(heat, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
+        change(site, earlier, status="COMPLETE")
+        rest(site, "DELETE", f"/software_deployments/{earlier['id']}", status=204)
+        again = software_deployment(site, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
         assert again["config_id"] != second
-        assert rest(heat, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "second"
-        third = software_deployment(heat, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
+        assert rest(site, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "second"
+        third = software_deployment(site, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
         assert third["config_id"] not in (second, again["config_id"])
 
 
-def test_a_new_config_of_a_derived_deployment_inherits_nothing(heat):
+def test_a_new_config_of_a_derived_deployment_inherits_nothing(site):
     """Its derived config, its deadline and the place for its results were of the run before."""
-    source, own = software_config(heat), software_config(heat)
-    made = software_deployment(heat, config_id=source, **CARRIED)
-    assert left(heat, "containers") and jobs_of(heat)
-    change(heat, made, config_id=own)
-    assert not left(heat, "containers", "objects") and not jobs_of(heat)
-    rest(heat, "GET", f"/software_configs/{made['config_id']}", status=404)
-    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    source, own = software_config(site), software_config(site)
+    made = software_deployment(site, config_id=source, **CARRIED)
+    assert left(site, "containers") and jobs_of(site)
+    change(site, made, config_id=own)
+    assert not left(site, "containers", "objects") and not jobs_of(site)
+    rest(site, "GET", f"/software_configs/{made['config_id']}", status=404)
+    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
     for id in (source, own):
-        rest(heat, "DELETE", f"/software_configs/{id}", status=204)
-    assert not left(heat, "configs", "deployments", "runs", "logs")
+        rest(site, "DELETE", f"/software_configs/{id}", status=204)
+    assert not left(site, "configs", "deployments", "runs", "logs")
 
 
 @pytest.mark.parametrize("more", [{"status": "IN_PROGRESS"}, CARRIED])
-def test_the_status_in_progress_starts_the_same_config_again(heat, more):
-    source = software_config(heat, config="echo")
-    made = software_deployment(heat, config_id=source, **more)
-    change(heat, made, status="COMPLETE", output_values={"a": 1})
-    again = change(heat, made, status="IN_PROGRESS", status_reason="once more")["software_deployment"]
+def test_the_status_in_progress_starts_the_same_config_again(site, more):
+    source = software_config(site, config="echo")
+    made = software_deployment(site, config_id=source, **more)
+    change(site, made, status="COMPLETE", output_values={"a": 1})
+    again = change(site, made, status="IN_PROGRESS", status_reason="once more")["software_deployment"]
     assert (again["status"], again["status_reason"]) == ("IN_PROGRESS", "once more")
     assert again["config_id"] != made["config_id"]  # agents run a config once
-    assert rest(heat, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "echo"
-    assert [each["state"] for each in runs_of(heat, made)] == ["DONE", "QUEUED"]
-    change(heat, made, status="FAILED")
-    assert [each["status"] for each in runs_of(heat, made)] == ["COMPLETE", "FAILED"]
-    change(heat, made, status="IN_PROGRESS")
-    assert len(runs_of(heat, made)) == 3
-    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
-    rest(heat, "DELETE", f"/software_configs/{source}", status=204)
-    assert not left(heat, "configs", "deployments", "runs", "containers", "objects") and not jobs_of(heat)
+    assert rest(site, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "echo"
+    assert [each["state"] for each in runs_of(site, made)] == ["DONE", "QUEUED"]
+    change(site, made, status="FAILED")
+    assert [each["status"] for each in runs_of(site, made)] == ["COMPLETE", "FAILED"]
+    change(site, made, status="IN_PROGRESS")
+    assert len(runs_of(site, made)) == 3
+    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    rest(site, "DELETE", f"/software_configs/{source}", status=204)
+    assert not left(site, "configs", "deployments", "runs", "containers", "objects") and not jobs_of(site)
 
 
 @pytest.mark.parametrize("status", ["IN_PROGRESS", "COMPLETE"])
-def test_a_deployment_without_a_status_starts_or_ends_by_its_first_status(heat, status):
-    made = software_deployment(heat, config_id=software_config(heat))
-    assert change(heat, made, status=status)["software_deployment"]["config_id"] == made["config_id"]
-    assert [each["state"] for each in runs_of(heat, made)] == ["QUEUED" if status == "IN_PROGRESS" else "DONE"]
-    change(heat, made, status="FAILED")
-    assert [(each["state"], each["status"]) for each in runs_of(heat, made)] == [("DONE", "FAILED")]
+def test_a_deployment_without_a_status_starts_or_ends_by_its_first_status(site, status):
+    made = software_deployment(site, config_id=software_config(site))
+    assert change(site, made, status=status)["software_deployment"]["config_id"] == made["config_id"]
+    assert [each["state"] for each in runs_of(site, made)] == ["QUEUED" if status == "IN_PROGRESS" else "DONE"]
+    change(site, made, status="FAILED")
+    assert [(each["state"], each["status"]) for each in runs_of(site, made)] == [("DONE", "FAILED")]
 
 
-def test_only_the_stack_decides_what_its_deployment_runs(heat):
-    stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
-    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
-    change(heat, made, 409, config_id=software_config(heat))
-    change(heat, made, status="COMPLETE")
-    change(heat, made, 409, status="IN_PROGRESS")
-    assert change(heat, made, output_values={"a": 1})["software_deployment"]["output_values"] == {"a": 1}
+def test_only_the_stack_decides_what_its_deployment_runs(site):
+    stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
+    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    change(site, made, 409, config_id=software_config(site))
+    change(site, made, status="COMPLETE")
+    change(site, made, 409, status="IN_PROGRESS")
+    assert change(site, made, output_values={"a": 1})["software_deployment"]["output_values"] == {"a": 1}
 
 
-def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_nothing(heat):
-    id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**CARRIED)})
-    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
-    assert {"deployment.deadline", "stack.deadline"} <= set(jobs_of(heat))
-    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
-    assert shown(heat, id) == "CREATE_FAILED"
-    assert set(jobs_of(heat)) == {"document.publish"}  # the server's document is another now
-    rest(heat, "GET", f"/software_configs/{made['config_id']}", status=404)
-    delete_stack(heat, id)
-    assert shown(heat, id) == "DELETE_COMPLETE"
-    assert not left(heat, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(heat)
+def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_nothing(site):
+    id = stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**CARRIED)})
+    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    assert {"deployment.deadline", "stack.deadline"} <= set(jobs_of(site))
+    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    assert shown(site, id) == "CREATE_FAILED"
+    assert set(jobs_of(site)) == {"document.publish"}  # the server's document is another now
+    rest(site, "GET", f"/software_configs/{made['config_id']}", status=404)
+    delete_stack(site, id)
+    assert shown(site, id) == "DELETE_COMPLETE"
+    assert not left(site, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(site)
 
 
-def test_deleting_a_deployment_completes_the_deletion_of_its_resource(heat):
+def test_deleting_a_deployment_completes_the_deletion_of_its_resource(site):
     actions = {"actions": ["CREATE", "DELETE"], **CARRIED}
-    id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**actions)})
-    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
-    change(heat, made, status="COMPLETE")
-    delete_stack(heat, id)
-    assert shown(heat, id) == "DELETE_IN_PROGRESS"
-    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
-    assert shown(heat, id) == "DELETE_COMPLETE"
-    assert not left(heat, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(heat)
+    id = stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**actions)})
+    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    change(site, made, status="COMPLETE")
+    delete_stack(site, id)
+    assert shown(site, id) == "DELETE_IN_PROGRESS"
+    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    assert shown(site, id) == "DELETE_COMPLETE"
+    assert not left(site, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(site)
 
 
-def test_a_retained_deployment_has_no_owner_and_can_be_removed(heat):
+def test_a_retained_deployment_has_no_owner_and_can_be_removed(site):
     inner = define("OS::Heat::DeployedServer", software_config_transport="POLL_TEMP_URL")
     id = stack(
-        heat,
+        site,
         {
             "config": config(),
             "server": inner | {"deletion_policy": "Retain"},
@@ -210,83 +202,83 @@ def test_a_retained_deployment_has_no_owner_and_can_be_removed(heat):
             "group": define("OS::Heat::ResourceGroup", count=2, resource_def=inner) | {"deletion_policy": "Retain"},
         },
     )
-    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
-    change(heat, made, status="COMPLETE")
-    assert shown(heat, id) == "CREATE_COMPLETE"
-    delete_stack(heat, id)
-    assert shown(heat, id) == "DELETE_COMPLETE"
-    retained = rest(heat, "GET", "/servers")["servers"]
+    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    change(site, made, status="COMPLETE")
+    assert shown(site, id) == "CREATE_COMPLETE"
+    delete_stack(site, id)
+    assert shown(site, id) == "DELETE_COMPLETE"
+    retained = rest(site, "GET", "/servers")["servers"]
     assert [each["stack_id"] for each in retained] == [None] * 3
-    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
     for each in retained:
-        rest(heat, "DELETE", f"/servers/{each['id']}", status=204)
-    assert not left(heat, "configs", "deployments", "runs", "containers", "objects", "servers", "queues")
-    assert not jobs_of(heat)
+        rest(site, "DELETE", f"/servers/{each['id']}", status=204)
+    assert not left(site, "configs", "deployments", "runs", "containers", "objects", "servers", "queues")
+    assert not jobs_of(site)
 
 
-def test_an_external_resource_is_not_deleted(heat):
+def test_an_external_resource_is_not_deleted(site):
     """What another stack has made stays that stack's."""
-    owner = stack(heat, {"server": {"type": "OS::Heat::DeployedServer"}}, "owner")
-    (server,) = rest(heat, "GET", "/servers")["servers"]
+    owner = stack(site, {"server": {"type": "OS::Heat::DeployedServer"}}, "owner")
+    (server,) = rest(site, "GET", "/servers")["servers"]
     borrowed = {"type": "OS::Heat::DeployedServer", "external_id": server["id"], "deletion_policy": "Retain"}
-    delete_stack(heat, stack(heat, {"server": borrowed}))
-    assert [each["stack_id"] for each in rest(heat, "GET", "/servers")["servers"]] == [owner]
+    delete_stack(site, stack(site, {"server": borrowed}))
+    assert [each["stack_id"] for each in rest(site, "GET", "/servers")["servers"]] == [owner]
 
 
 @pytest.fixture
-def server_id(heat):
-    return rest(heat, "POST", "/servers", {"name": "web"}, 201)["server"]["id"]
+def server_id(site):
+    return rest(site, "POST", "/servers", {"name": "web"}, 201)["server"]["id"]
 
 
-def ordered(heat, server_id, name, depends_on, status=200):
+def ordered(site, server_id, name, depends_on, status=200):
     options = {"depends_on": depends_on} if depends_on else {}
-    config_id = software_config(heat, name=name, options=options)
+    config_id = software_config(site, name=name, options=options)
     body = {"server_id": server_id, "config_id": config_id, "signal_transport": "STOKER_SIGNAL"}
-    return rest(heat, "POST", "/software_deployments", body, status)
+    return rest(site, "POST", "/software_deployments", body, status)
 
 
-def test_a_config_with_an_invalid_option_for_runs_is_refused_with_its_name(heat):
-    said = rest(heat, "POST", "/software_configs", {"group": "script", "options": {"memory_max": "much"}}, 400)
+def test_a_config_with_an_invalid_option_for_runs_is_refused_with_its_name(site):
+    said = rest(site, "POST", "/software_configs", {"group": "script", "options": {"memory_max": "much"}}, 400)
     assert "The option memory_max must be a size such as 512M, not 'much'" in said["error"]["message"]
     resources = {"app": {**config("true"), "properties": {**config("true")["properties"], "options": {"nice": 99}}}}
-    said = rest(heat, "POST", "/stacks", {"stack_name": "s", "template": template(resources)}, 400)
+    said = rest(site, "POST", "/stacks", {"stack_name": "s", "template": template(resources)}, 400)
     assert "The option nice must be a number from -20 to 19" in said["error"]["message"]
 
 
-def test_a_run_that_waits_for_another_says_so(heat, server_id):
-    assert ordered(heat, server_id, "first", [])["software_deployment"]["status_reason"] == "Waiting for the agent"
-    second = ordered(heat, server_id, "second", ["first", "absent"])["software_deployment"]
+def test_a_run_that_waits_for_another_says_so(site, server_id):
+    assert ordered(site, server_id, "first", [])["software_deployment"]["status_reason"] == "Waiting for the agent"
+    second = ordered(site, server_id, "second", ["first", "absent"])["software_deployment"]
     assert second["status_reason"] == "Waiting for first on this server"
 
 
-def test_a_run_that_would_wait_for_itself_is_refused(heat, server_id):
-    said = ordered(heat, server_id, "alone", "alone", 400)
+def test_a_run_that_would_wait_for_itself_is_refused(site, server_id):
+    said = ordered(site, server_id, "alone", "alone", 400)
     assert "depends_on of 'alone' names this deployment itself" in said["error"]["message"]
-    ordered(heat, server_id, "a", ["b"])
-    ordered(heat, server_id, "b", ["c"])
-    said = ordered(heat, server_id, "c", ["a"], 400)
+    ordered(site, server_id, "a", ["b"])
+    ordered(site, server_id, "b", ["c"])
+    said = ordered(site, server_id, "c", ["a"], 400)
     assert "forms a cycle on this server: c → a → b → c" in said["error"]["message"]
-    ordered(heat, server_id, "d", ["a", "b", "c"])
+    ordered(site, server_id, "d", ["a", "b", "c"])
 
 
-def test_a_run_of_a_stack_waits_for_the_resource_that_it_names(heat, server_id):
+def test_a_run_of_a_stack_waits_for_the_resource_that_it_names(site, server_id):
     after = {**config("true"), "properties": {**config("true")["properties"], "options": {"depends_on": "install"}}}
     resources = {"plain": config("true"), "after": after}
     for name, config_name in (("install", "plain"), ("configure", "after")):
         resources[name] = deployment(config_name)
         resources[name]["properties"]["server"] = server_id
-    stack(heat, resources)
-    found = rest(heat, "GET", f"/software_deployments?server_id={server_id}")["software_deployments"]
+    stack(site, resources)
+    found = rest(site, "GET", f"/software_deployments?server_id={server_id}")["software_deployments"]
     reasons = sorted(each["status_reason"] for each in found)
     assert reasons == ["Waiting for install on this server", "Waiting for the agent"]
 
 
-def test_only_requests_of_stokers_own_are_checked_for_their_inputs(heat):
-    config_id = software_config(heat, inputs=[{"name": "items", "type": "Number"}])
+def test_only_requests_of_stokers_own_are_checked_for_their_inputs(site):
+    config_id = software_config(site, inputs=[{"name": "items", "type": "Number"}])
     body = {"server_id": "s", "config_id": config_id}
     wrong = {"itemz": 1, "items": "many", "a b": 1}
-    software_deployment(heat, config_id=config_id, input_values=wrong)  # Heat's own
-    before = rest(heat, "GET", "/software_deployments")
+    software_deployment(site, config_id=config_id, input_values=wrong)  # Heat's own
+    before = rest(site, "GET", "/software_deployments")
     for values, words in (
         ({"items": 1, "itemz": 1}, 'declares no input \\"itemz\\"; did you mean \\"items\\"'),
         ({"items": "many"}, '\\"items\\" is a Number'),
@@ -294,11 +286,11 @@ def test_only_requests_of_stokers_own_are_checked_for_their_inputs(heat):
         ({"items": 1, "a b": 1}, "cannot be an environment variable"),
     ):
         request = {**body, "signal_transport": "STOKER_SIGNAL", "input_values": values}
-        answer = heat.client.post(f"/v1/{heat.project}/software_deployments", json=request, headers=heat.headers)
+        answer = site.client.post(f"/v1/{site.project}/software_deployments", json=request, headers=site.headers)
         assert (answer.status_code, words in answer.text) == (400, True), answer.text
-    assert rest(heat, "GET", "/software_deployments") == before
+    assert rest(site, "GET", "/software_deployments") == before
     values = {"items": "4", "more": 1}
     made = software_deployment(
-        heat, config_id=config_id, input_values=values, signal_transport="STOKER_SIGNAL", allow_undeclared=True
+        site, config_id=config_id, input_values=values, signal_transport="STOKER_SIGNAL", allow_undeclared=True
     )
     assert made["input_values"] == {"items": 4, "more": 1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from itertools import product
 from typing import Any
@@ -20,13 +19,6 @@ from support.templates import config, define, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 VERSIONS = (None, "0.0.1")
-
-
-@pytest.fixture
-def site(tmp_path, store) -> Iterator[Inside]:
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
 
 
 def add_servers(site: Inside) -> list[Server]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +12,6 @@ from support.templates import config, define, deployment, server, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHILD = json.dumps(template({"inner": define("OS::Heat::Value", value="x")}))
-
-
-@pytest.fixture
-def site(tmp_path, store) -> Iterator[Inside]:
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
 
 
 def create(site: Inside, resources: dict[str, Any], **more: Any) -> str:

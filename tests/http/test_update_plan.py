@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,13 +11,6 @@ from support.templates import define, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SECRET = "OS::Heat::RandomString"
-
-
-@pytest.fixture
-def site(tmp_path, store) -> Iterator[Inside]:
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -71,8 +72,14 @@ def assert_whole(stoker: Served, stack: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killing_the_server_at_random_moments_loses_nothing(stoker, tmp_path):
-    made = stoker.heat("POST", "/stacks", {"stack_name": "many", "template": many(tmp_path), "timeout_mins": 10})
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_killing_the_server_at_random_moments_loses_nothing(stoker, tmp_path, is_nested):
+    body = {"template": many(tmp_path)}
+    if is_nested:
+        outputs = {name: {"value": {"get_attr": ["inner", name]}} for name in body["template"]["outputs"]}
+        files = {"many.yaml": json.dumps(body["template"])}
+        body = {"template": template({"inner": {"type": "many.yaml"}}, outputs=outputs), "files": files}
+    made = stoker.heat("POST", "/stacks", {"stack_name": "many", "timeout_mins": 10, **body})
     stack = f"many/{made.body['stack']['id']}"
     for _ in range(4):
         time.sleep(random.uniform(0.05, 0.6))
@@ -85,29 +92,8 @@ def test_killing_the_server_at_random_moments_loses_nothing(stoker, tmp_path):
 
 
 @pytest.mark.slow
-def test_killing_the_server_during_a_nested_stack_loses_nothing(stoker, tmp_path):
-    inner = many(tmp_path)
-    outer = template(
-        {"inner": {"type": "many.yaml"}},
-        outputs={name: {"value": {"get_attr": ["inner", name]}} for name in inner["outputs"]},
-    )
-    files = {"many.yaml": json.dumps(inner)}
-    said = {"stack_name": "outer", "template": outer, "files": files, "timeout_mins": 10}
-    stack = f"outer/{stoker.heat('POST', '/stacks', said).body['stack']['id']}"
-    for _ in range(3):
-        time.sleep(random.uniform(0.05, 0.6))
-        stoker.kill9()
-        stoker.restart()
-
-    assert wait(stoker, stack) == "CREATE_COMPLETE"
-    assert_whole(stoker, stack, tmp_path)
-
-
-@pytest.mark.slow
 def test_killing_the_server_during_a_create_leaves_all_or_nothing(stoker, tmp_path):
     """Whether the request was answered or not: the stack is there and completes, or was never there."""
-    import threading
-
     body = {"stack_name": "many", "template": many(tmp_path), "timeout_mins": 10}
     assert stoker.token
 

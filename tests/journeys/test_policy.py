@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.accounts import create_account, create_project
 from support.agents import OwnAgent, own_agent
 from support.server import Answer, Served, served
 from support.templates import define
@@ -22,28 +23,8 @@ def stoker(tmp_path, database_url) -> Iterator[Served]:
 
 def stranger(stoker: Served, name: str) -> tuple[str, Ask]:
     """Another project's id, and what its member asks."""
-    made: dict[str, str] = {}
-    for noun in ("project", "user"):
-        body = {
-            noun: {
-                "name": name,
-                "domain_id": "default",
-                **({"password": "horse staple"} if noun == "user" else {}),
-            }
-        }
-        answer = stoker.request("POST", f"/identity/v3/{noun}s", body, {"X-Auth-Token": stoker.token})
-        made[noun] = answer.body[noun]["id"]
-    roles = stoker.request("GET", "/identity/v3/roles", headers={"X-Auth-Token": stoker.token}).body["roles"]
-    member = next(role["id"] for role in roles if role["name"] == "member")
-    path = f"/identity/v3/projects/{made['project']}/users/{made['user']}/roles/{member}"
-    assert stoker.request("PUT", path, headers={"X-Auth-Token": stoker.token}).status == 204
-    login = stoker.login(OS_USERNAME=name, OS_PASSWORD="horse staple", OS_PROJECT_NAME=name)
-    token = login.headers["X-Subject-Token"]
-
-    def ask(verb: str, path: str, body: Any = None) -> Answer:
-        return stoker.request(verb, f"/v1/{made['project']}{path}", body, {"X-Auth-Token": token})
-
-    return made["project"], ask
+    account = create_account(stoker, "member", project=create_project(stoker, name), name=name)
+    return account.project, account.heat
 
 
 @pytest.fixture
@@ -169,17 +150,6 @@ def test_a_deployment_is_authorized_again_for_every_run(stoker):
     assert stoker.heat("PUT", path, {"status": "IN_PROGRESS"}).status == 403
     assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other")}).status == 403
     assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other", "puppet")}).status == 200
-
-
-def test_the_audit_log_has_its_own_retention(stoker):
-    stoker.heat("POST", "/servers", {"name": "web1"})
-    stoker.heat("PATCH", "/servers/web1", {"labels": {"a": "b"}})
-    database = stoker.flags[stoker.flags.index("--database") + 1]
-    words = ("db", "purge", "--state-dir", str(stoker.state_dir), "--database", database)
-    assert "purged 0 entries of the audit log" in stoker.run(*words).stdout
-    stoker.environment["STOKER_AUDIT_RETENTION_DAYS"] = "0"
-    assert "purged 3 entries of the audit log" in stoker.run(*words).stdout
-    assert stoker.heat("GET", "/audit").body == {"audit": []}
 
 
 def test_a_guest_is_not_shown_the_state_of_the_server_that_it_waits_for(stoker):

@@ -10,7 +10,6 @@ import os
 import random
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,9 +22,11 @@ import pytest
 from support.agents import OwnAgent, own_agent
 from support.clock import FakeTime
 from support.databases import missing
+from support.fault_site import Load
 from support.faulty_line import FaultyLine, faulty_line
 from support.server import Served, served
 from support.slow_disk import slow_disk
+from support.waiting import until
 
 DEPLOYMENTS = int(os.environ.get("STOKER_TEST_SOAK", "50"))
 #: Deployments that wait for the agent at a time.
@@ -129,52 +130,15 @@ class Faults:
         self._clock.move(timedelta(seconds=seconds))
 
 
-class Client:
-    """Creates deployments, and repeats calls that the server does not answer."""
+def create(load: Load) -> str:
+    """Create a deployment and return its id, however often the server does not answer."""
+    ids: list[str] = []
+    until(lambda: bool(ids.extend(filter(None, [load.deploy()])) or ids), 240)
+    return ids[0]
 
-    def __init__(self, stoker: Served, server_id: str, config_id: str) -> None:
-        self._stoker, self._server_id, self._config_id = stoker, server_id, config_id
-        self._attempts = 0
 
-    def create(self) -> str:
-        """Create a deployment and return its id. Each attempt has its own input, because a lost one may exist."""
-
-        def attempt() -> Any:
-            self._attempts += 1
-            body = {
-                "config_id": self._config_id,
-                "server_id": self._server_id,
-                "input_values": {"me": f"run-{self._attempts}"},
-                "signal_transport": "STOKER_SIGNAL",
-                "action": "CREATE",
-            }
-            return self._stoker.heat("POST", "/software_deployments", body)
-
-        return str(self._call(attempt)["software_deployment"]["id"])
-
-    def wait(self, id: str) -> None:
-        """Wait until the deployment has ended."""
-        until = time.monotonic() + 240
-        while self.show(id)["status"] == "IN_PROGRESS":
-            assert time.monotonic() < until, f"no result: {self.show(id)}"
-            time.sleep(0.1)
-
-    def show(self, id: str) -> dict[str, Any]:
-        answer = self._call(lambda: self._stoker.heat("GET", f"/software_deployments/{id}"))
-        return dict(answer["software_deployment"])
-
-    def _call(self, attempt: Callable[[], Any]) -> Any:
-        until = time.monotonic() + 240
-        while True:
-            try:
-                answer = attempt()
-                if answer.status == 200:
-                    return answer.body
-                assert answer.status >= 500, answer.raw
-            except OSError:
-                pass
-            assert time.monotonic() < until, "the server did not come back"
-            time.sleep(0.05)
+def show(load: Load, id: str) -> dict[str, Any]:
+    return dict(load.call("GET", f"/software_deployments/{id}")["software_deployment"])
 
 
 @pytest.mark.slow
@@ -198,21 +162,23 @@ def test_no_fault_loses_or_repeats_a_run(tmp_path: Path) -> None:
             "outputs": [{"name": "copy"}],
         }
         config_id = stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
-        client = Client(stoker, stoker.json("server", "show", "soak")["id"], config_id)
+        load = Load([stoker], config_id, [stoker.json("server", "show", "soak")["id"]], [])
         agent.start()
         faults = Faults(stoker, agent, network, clock)
         faults.start()
         ids: list[str] = []
         try:
             while len(ids) < DEPLOYMENTS:
-                batch = [client.create() for _ in range(min(BATCH, DEPLOYMENTS - len(ids)))]
+                batch = [create(load) for _ in range(min(BATCH, DEPLOYMENTS - len(ids)))]
                 ids += batch
                 for id in batch:
-                    client.wait(id)
+                    until(
+                        lambda id=id: show(load, id)["status"] != "IN_PROGRESS", 240, lambda id=id: str(show(load, id))
+                    )
         finally:
             faults.stop()
         assert not faults.errors, faults.errors
-        deployments = [client.show(id) for id in ids]
+        deployments = [show(load, id) for id in ids]
         files = [path for path in (agent.root / "state").rglob("*") if path.is_file()]
         print(dict(faults.counts), Counter(each["status_reason"][:80] for each in deployments), len(files))
         _check_runs(deployments, Counter(ran.read_text().split()))

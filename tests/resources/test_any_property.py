@@ -24,7 +24,7 @@ from stoker.store import rows
 from stoker.store import stacks as stored_stacks
 from support.databases import alternate
 from support.search import examples
-from support.stacks import World, world
+from support.stacks import World
 from support.templates import define, template
 
 pytestmark = pytest.mark.slow
@@ -186,12 +186,6 @@ def looked_at(heat: World, stack: Any) -> None:
 
 
 _count = iter(range(10**9))
-
-
-@pytest.fixture
-def heat(store: Any) -> World:
-    """One world for all examples of a type."""
-    return world(store)
 
 
 @pytest.mark.parametrize(("kind", "database_url"), alternate(NAMES), indirect=["database_url"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -13,7 +11,7 @@ from stoker.model.status import Status
 from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
 from support.search import examples
-from support.stacks import World, signal_named, world
+from support.stacks import World, signal_named
 from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
@@ -43,12 +41,6 @@ WAITING = template(
     },
 )
 _count = iter(range(10**9))
-
-
-@pytest.fixture
-def heat(store: Any) -> World:
-    """One world for all examples."""
-    return world(store)
 
 
 @pytest.mark.parametrize("name", sorted(KEYS))

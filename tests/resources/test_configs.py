@@ -8,13 +8,7 @@ import pytest
 import yaml
 
 from stoker.model.errors import StackValidationFailed
-from support.stacks import world
 from support.templates import define, deployment, server, template
-
-
-@pytest.fixture
-def heat(store):
-    return world(store)
 
 
 def component(*configs, **more):

@@ -7,13 +7,7 @@ import pytest
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.store import stacks
-from support.stacks import world
 from support.templates import config, define, server, template
-
-
-@pytest.fixture
-def heat(store):
-    return world(store)
 
 
 def group(count=2, kind="OS::Heat::Value", policy=None, wanted=None, **more):

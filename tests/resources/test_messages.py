@@ -9,13 +9,7 @@ import pytest
 from stoker.model.errors import Invalid
 from stoker.store import events, queues
 from stoker.store import queues as stored
-from support.stacks import world
 from support.templates import define, template
-
-
-@pytest.fixture
-def heat(store):
-    return world(store)
 
 
 def queue(**properties):

@@ -15,17 +15,11 @@ from stoker.resources.base import WAKE
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.types.planned_runs import Planner
 from support.databases import alternate
-from support.stacks import world
 from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 #: Refused before anything is stored.
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-
-@pytest.fixture
-def heat(store):
-    return world(store)
 
 
 def told(properties: Any, kind: str, **more: Any) -> dict[str, Any]:

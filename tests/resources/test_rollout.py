@@ -9,13 +9,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, runs, stacks
-from support.stacks import world
 from support.templates import config, define, server, template
-
-
-@pytest.fixture
-def heat(store):
-    return world(store)
 
 
 def fleet(policy, names="abcd", script="one", check="check", **properties):

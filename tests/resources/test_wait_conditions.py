@@ -10,13 +10,8 @@ from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
 from support.clock import Clock
-from support.stacks import signal_named, world
+from support.stacks import signal_named
 from support.templates import define, template
-
-
-@pytest.fixture
-def heat(store):
-    return world(store)
 
 
 def waiting(count=1, **more):

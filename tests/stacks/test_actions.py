@@ -530,12 +530,3 @@ def test_a_suspended_stack_is_created_on_a_replaced_machine_by_its_next_update(s
     resume(story)
     assert (story.pending(), story.stack.status) == ([], "FAILED")
     assert outcome(story, lambda: story.update(1)) == "CREATE1"
-
-
-@pytest.mark.parametrize("story", ["member"], indirect=True)
-def test_a_member_whose_failure_a_group_tolerates_can_be_retried(story: Story) -> None:
-    policy = {"batch_create": {"max_fail_percentage": 100}}
-    story.create(1, d=story.definition(1) | {"update_policy": policy})
-    end(story, "failed")
-    assert outcome(story, lambda: retry(story)) == "CREATE1"
-    assert story.current().status == "COMPLETE"

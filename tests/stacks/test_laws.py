@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import shutil
 from typing import Any
 
 import pytest
@@ -11,10 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.store import configs
-from stoker.store.open import Store
-from support import databases
 from support.search import examples
-from support.stacks import World, world
+from support.stacks import World
 from support.templates import config, define, deployment, server, template
 
 pytestmark = pytest.mark.slow
@@ -67,27 +63,6 @@ def groups(draw: Any, chosen: list[str]) -> dict[str, Any]:
 
 #: What happens between two updates: which waiting ones answer, and how.
 answers = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 1])), max_size=4)
-
-_worlds = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def fresh(sqlite_template, tmp_path_factory):
-    """A new world each time it is called: an example must not see the one before."""
-    folder = tmp_path_factory.mktemp("laws")
-    opened: list[Store] = []
-
-    def make(steps: int = 500) -> World:
-        path = folder / f"{next(_worlds)}.db"
-        shutil.copy(sqlite_template, path)
-        while len(opened) > 2:  # an example has two worlds at most
-            opened.pop(0).close()
-        opened.append(Store(f"sqlite:///{path}", keys=databases.keys))
-        return world(opened[-1], steps=steps)
-
-    yield make
-    for store in opened:
-        store.close()
 
 
 def answer(heat: World, stack: Any, given_answers: list[tuple[int, int]]) -> None:

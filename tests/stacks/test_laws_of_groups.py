@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import shutil
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,34 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.store import configs, stacks
-from stoker.store.open import Store
-from support import databases
 from support.search import examples
-from support.stacks import World, world
+from support.stacks import World
 from support.templates import config, define, server, template
 
 pytestmark = pytest.mark.slow
 
 SERVERS = "abcdefg"
-_worlds = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def fresh(sqlite_template, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("laws")
-    opened: list[Store] = []
-
-    def make(steps: int) -> World:
-        path = folder / f"{next(_worlds)}.db"
-        shutil.copy(sqlite_template, path)
-        while opened:
-            opened.pop().close()
-        opened.append(Store(f"sqlite:///{path}", keys=databases.keys))
-        return world(opened[-1], steps=steps)
-
-    yield make
-    for store in opened:
-        store.close()
 
 
 def fleet(count: int, script: str, policy: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,8 @@ import pytest
 from stoker.model.errors import Invalid
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.types.planned_runs import Planner
-from support.stacks import World, world
+from support.stacks import World
 from support.templates import config, define, template
-
-
-@pytest.fixture
-def heat(store) -> World:
-    return world(store)
 
 
 def value(said: object) -> dict:

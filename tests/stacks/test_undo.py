@@ -37,8 +37,7 @@ def on(server_id, option=SCRIPT, **more):
             config={"get_resource": "config"},
             server=server_id,
             input_values={"word": "x"},
-            signal_transport="STOKER_SIGNAL",
-            **more,
+            **{"signal_transport": "STOKER_SIGNAL", **more},
         ),
     }
     return template(resources)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from stoker.model.errors import Unavailable
-from stoker.store import documents, notifications, pipeline
+from stoker.store import notifications, pipeline
 from stoker.store.notifications import PAYLOAD_BYTES, NotificationSender, encode
 from stoker.store.notifier import ALL, server_topic
 from stoker.store.open import Store
@@ -60,31 +60,6 @@ def break_connections(store: Store, name: str) -> int:
         return len(query.rows(tx, _BREAK, name=f"stoker {name}"))
 
 
-def test_commits_notify_the_other_process(neighbors):
-    here, there = neighbors
-    notified_here, notified_there = Notified(here), Notified(there)
-    here.write(lambda tx: (tx.bump_document("server"), tx.notify("topic")))
-    notified_there.wait(("topic", 0))
-    notified_there.wait((server_topic("server"), revision(here)))
-    there.write(lambda tx: tx.bump_document("server"))
-    notified_here.wait((server_topic("server"), revision(here)))
-
-
-def revision(store: Store) -> int:
-    with store.read() as tx:
-        return documents.revision(tx, "server")
-
-
-def test_a_process_notifies_its_own_subscribers_once(neighbors):
-    here, there = neighbors
-    own, others = Notified(here), Notified(there)
-    here.write(lambda tx: tx.notify("a"))
-    others.wait(("a", 0))
-    there.write(lambda tx: tx.notify("b"))
-    own.wait(("b", 0))  # after what came back of "a"
-    assert own.all == [("a", 0), ("b", 0)]
-
-
 @pytest.mark.parametrize("id", ["web 1", "a=1", " ", "ä\n\t\"'\\", "🐘" * 36, "\ud800", "x" * 20_000, "*"])
 def test_server_ids_with_any_characters_are_notified(neighbors, id):
     here, there = neighbors
@@ -94,15 +69,6 @@ def test_server_ids_with_any_characters_are_notified(neighbors, id):
     notified.wait(("after", 0))
     expected = (server_topic(id), 0) if len(id) < PAYLOAD_BYTES else (ALL, 0)
     assert notified.all[:-1] == [expected]
-
-
-def test_more_notifications_than_one_payload_holds_all_arrive(neighbors):
-    here, there = neighbors
-    notified = Notified(there)
-    topics = [f"{'🐘' * 36}{n}" for n in range(500)]
-    here.write(lambda tx: [tx.notify(topic) for topic in topics] and None)
-    for topic in topics:
-        notified.wait((topic, 0))
 
 
 @given(st.dictionaries(st.text(max_size=300), st.integers(0, 2**63), max_size=60), st.booleans())

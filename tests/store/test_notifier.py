@@ -92,15 +92,6 @@ def test_any_number_of_topics_with_any_characters_arrives(stores):
         notified.wait((topic, 0))
 
 
-def test_the_last_changes_are_sent_at_the_end(stores):
-    here, there = stores
-    notified = Notified(there)
-    here.write(lambda tx: tx.notify("last"))
-    if here is not there:
-        here.close()
-    notified.wait(("last", 0))
-
-
 def test_a_busy_process_pauses_between_two_sendings(stores, monkeypatch):
     """What is committed during a pause is sent together."""
     here, there = stores
@@ -120,24 +111,3 @@ def test_a_busy_process_pauses_between_two_sendings(stores, monkeypatch):
         notified.wait((f"topic {number}", 0))
     assert len(begun) == 10
     assert min(after - before for before, after in pairwise(begun)) >= 0.05
-
-
-def test_a_subscriber_that_fails_clears_the_caches_and_ends_nothing(stores):
-    here, there = stores
-    if here is there:
-        pytest.skip("the commit itself calls the subscribers of its process")
-
-    def fail(topic: str, _: int) -> None:
-        if topic == "bad":
-            raise ZeroDivisionError
-
-    there.notifier.subscribe(fail)
-    notified = Notified(there)
-    here.write(lambda tx: tx.notify("bad"))
-    notified.wait((ALL, 0))
-    here.write(lambda tx: tx.notify("good"))
-    # While the listener connects again, clearing the caches replaces what it misses.
-    notified.wait_for(lambda: ("good", 0) in notified.all or notified.all.count((ALL, 0)) > 1)
-    until_connected(here, there)
-    here.write(lambda tx: tx.notify("later"))
-    notified.wait(("later", 0))

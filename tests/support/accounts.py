@@ -29,9 +29,9 @@ class Account:
         return self.stoker.request(verb, path, body, {"X-Auth-Token": self.token, **headers})
 
 
-def create_project(stoker: Served) -> str:
+def create_project(stoker: Served, name: str | None = None) -> str:
     """Create a project and return its id."""
-    body = {"project": {"name": f"project-{uuid.uuid4().hex[:8]}"}}
+    body = {"project": {"name": name or f"project-{uuid.uuid4().hex[:8]}"}}
     answer = _identity(stoker, "POST", "/projects", body)
     assert answer.status == 201, answer.raw
     return str(answer.body["project"]["id"])

@@ -86,17 +86,24 @@ class Load:
             if len(recent) == _OUTSTANDING and self._is_pending(recent[0]):
                 self._stopping.wait(0.2)
                 continue
-            name = f"run-{next(_numbers)}"  # of its own for each attempt, because one that got no answer may exist
-            body = {
-                "config_id": self.config_id,
-                "server_id": random.choice(self.servers),
-                "action": "CREATE",
-                "input_values": {"me": name},
-                "signal_transport": "STOKER_SIGNAL",
-            }
-            made = self._attempt("POST", "/software_deployments", body)
-            if made is not None:
-                self.deployments[made["software_deployment"]["id"]] = name
+            self.deploy()
+
+    def deploy(self) -> str | None:
+        """Create a deployment, and return its id if the request is acknowledged."""
+        name = f"run-{next(_numbers)}"  # of its own for each attempt, because one that got no answer may exist
+        body = {
+            "config_id": self.config_id,
+            "server_id": random.choice(self.servers),
+            "action": "CREATE",
+            "input_values": {"me": name},
+            "signal_transport": "STOKER_SIGNAL",
+        }
+        made = self._attempt("POST", "/software_deployments", body)
+        if made is None:
+            return None
+        id = str(made["software_deployment"]["id"])
+        self.deployments[id] = name
+        return id
 
     def _is_pending(self, id: str) -> bool:
         shown = self._attempt("GET", f"/software_deployments/{id}", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,7 +13,6 @@ from stoker.model.errors import EntityNotFound
 from stoker.store import events
 from stoker.store.notifier import stack_topic, trigger_topic
 from support.fleet import Fleet
-from support.in_process import Inside
 from support.templates import config, template
 
 Read = Callable[..., Batch]
@@ -92,13 +91,6 @@ def test_several_subjects_have_one_cursor(heat, fleet):
     last = read(fleet, stream)
     assert (names(last)[-1], last.over) == (("end", subjects["trigger"]), False)
     assert set(stream.topics()) == {stack_topic(stack.id)}
-
-
-@pytest.fixture
-def site(tmp_path, store) -> Iterator[Inside]:
-    inside = Inside(tmp_path, store)
-    yield inside
-    inside.close()
 
 
 def test_lists_announce_changes_of_their_objects(site):

@@ -12,7 +12,6 @@ from stoker.model.errors import Conflict, EntityNotFound
 from stoker.store import configs, deployments, targets, triggers
 from stoker.triggers.lifecycle import SHARE
 from support.clock import age
-from support.fleet import counts
 from support.statements import recorded_statements
 
 
@@ -140,14 +139,6 @@ def test_targets_are_read_page_by_page(fleet):
     assert [each.position for each in queued] == [2, 3]
 
 
-def test_late_and_repeated_reports_count_nothing(fleet):
-    trigger = over(fleet, 2)
-    first, _ = fleet.running(trigger)
-    fleet.end(first)
-    fleet.end(first, 1)
-    assert fleet.exact(trigger)["complete"] == 1
-
-
 def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
     trigger = over(fleet, 6, max_concurrent=3)
     told, finished, waiting = fleet.running(trigger)
@@ -225,14 +216,6 @@ def test_a_held_run_beyond_its_timeout_has_failed(fleet):
     fleet.world.store.write(lambda tx: deployments.save(tx, replace(held, held_by=WINDOW)))
     fleet.end(held, 1)
     assert fleet.exact(trigger)["failed"] == 1
-
-
-def test_an_ended_run_has_no_deadline(fleet):
-    trigger = over(fleet, 2, timeout=60)
-    first, second = fleet.running(trigger)
-    fleet.end(first)
-    fleet.do(service.cancel, second, "bob")
-    assert DEADLINE not in fleet.world.work.kinds()
 
 
 def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
@@ -333,11 +316,6 @@ def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
     few = cost(5)
     assert few > 3
     assert cost(300) == few
-
-
-def test_counts_match_the_targets(fleet):
-    trigger = over(fleet, 1)
-    assert sum(counts(trigger).values()) == 1
 
 
 def test_changed_and_unchanged_targets_are_counted(fleet):

@@ -101,16 +101,6 @@ def test_the_error_of_a_suspended_stack_names_the_remedy(fleet):
         fleet.retry(of(fleet, server))
 
 
-def test_a_failed_remediation_of_a_complete_resource_runs_again_in_place(fleet):
-    (server,) = fleet.servers(1)
-    fleet.world.create(template(a=deployment(server.id)))
-    fleet.world.report(of(fleet, server))
-    failed = replace(of(fleet, server), status="FAILED")
-    fleet.world.store.write(lambda tx: deployments.save(tx, failed))
-    again = fleet.retry(failed)
-    assert (again.id, again.status) == (failed.id, "IN_PROGRESS")
-
-
 def tolerating(servers, **policies):
     """A template with a group of which half of the members may fail."""
     properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in servers}}
