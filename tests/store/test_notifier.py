@@ -13,7 +13,6 @@ from stoker.store import documents, notifications
 from stoker.store.notifications import PAYLOAD_BYTES
 from stoker.store.notifier import ALL, server_topic
 from stoker.store.open import Store
-from stoker.store.tx import Tx
 from support import databases
 from support.notifications import Notified
 
@@ -64,22 +63,6 @@ def test_each_subscriber_is_notified_once_of_a_commit(stores):
     for notified in (own, others):
         notified.wait(("fence", 0))
         assert sorted(changes(notified)) == sorted([("topic", 0), (server_topic("server"), revision), ("fence", 0)])
-
-
-def test_a_rolled_back_transaction_sends_no_notification(stores):
-    here, there = stores
-    notified = Notified(there)
-
-    def fails(tx: Tx) -> None:
-        tx.notify("undone")
-        tx.flush()
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        here.write(fails)
-    here.write(lambda tx: tx.notify("done"))
-    notified.wait(("done", 0))
-    assert changes(notified) == [("done", 0)]
 
 
 def test_any_number_of_topics_with_any_characters_arrives(stores):
