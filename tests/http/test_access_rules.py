@@ -15,7 +15,7 @@ EXCEPTIONS = {
     "request.py": "applies the limits that an access rule has set",
     "cfn/serialize.py": "the HTTP status of the error",
     "stoker/artifacts.py": "the body and the artifact say whether it belongs to the site",
-    "stoker/console_codes.py": "an application credential signs nobody in to the console, and the error says what does",
+    "console/pages.py": "an application credential signs nobody in to the console, and the error says what does",
     "heat/configs.py": "no role permits a list over all projects",
     "application.py": "adds refusals by the rules to the audit log",
     "identity/auth.py": "the token in the header says whose it is",

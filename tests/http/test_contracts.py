@@ -33,7 +33,7 @@ def request(body: Any = None, query: str = "") -> Any:
 
 @pytest.mark.parametrize(("verb", "transaction"), [("GET", "read"), ("HEAD", "read"), ("POST", "write")])
 def test_a_handler_receives_a_transaction_body_and_query(verb, transaction):
-    @operation(201, dict[str, Any], also=None)
+    @operation(201, dict[str, Any])
     def create(request: RequestContext, tx: str, body: Amount, query: Page) -> list[Any]:
         """Create."""
         return [tx, body.amount, query.limit]

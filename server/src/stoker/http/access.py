@@ -171,14 +171,12 @@ async def _by_token(attempt: Attempt) -> Caller | None:
     return Caller.of(await in_thread(tokens.validate, token) if principal is None else principal)
 
 
-async def _by_signal_token(attempt: Attempt) -> Caller | None:
-    resource_id = attempt.app.signal_tokens.resource_of(attempt.request.headers.get("x-auth-token", ""))
-    return None if resource_id is None else Caller(resource=resource_id)
+def _by_signal_token(read: Callable[[Request], str | None]) -> Find:
+    async def find(attempt: Attempt) -> Caller | None:
+        resource_id = attempt.app.signal_tokens.resource_of(read(attempt.request) or "")
+        return None if resource_id is None else Caller(resource=resource_id)
 
-
-async def _by_signal_url(attempt: Attempt) -> Caller | None:
-    resource_id = attempt.app.signal_tokens.resource_of(attempt.request.query_params.get("token", ""))
-    return None if resource_id is None else Caller(resource=resource_id)
+    return find
 
 
 async def _by_queue_token(attempt: Attempt) -> Caller:
@@ -228,7 +226,8 @@ _ANONYMOUS = Caller()
 NO_CREDENTIAL, SIGNATURE = Credential("", _anonymous), Credential("ec2Signature", _anonymous)
 TOKEN = Credential("token", _by_token)
 #: A token that is valid only for signals to one resource, as a token and in a URL.
-SIGNAL_TOKEN, SIGNAL_URL = Credential("", _by_signal_token), Credential("", _by_signal_url)
+SIGNAL_TOKEN = Credential("", _by_signal_token(lambda request: request.headers.get("x-auth-token")))
+SIGNAL_URL = Credential("", _by_signal_token(lambda request: request.query_params.get("token")))
 #: The path up to the token that an external messaging service received for the queue of one resource.
 SIGNALS = "/signals/"
 QUEUE_TOKEN = Credential("", _by_queue_token)

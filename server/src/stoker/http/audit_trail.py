@@ -9,9 +9,10 @@ are recorded where they concern the identity of a server or a refused document.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stoker.model.audit import SITE, Decision, Outcome
+from stoker.model.errors import Unauthorized
 from stoker.model.principal import Project, User
 from stoker.policy import authorizer
 from stoker.store import audit, identity
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from stoker.model.server import Server
     from stoker.store.open import Store
 
+T = TypeVar("T")
 _NAMED: Mapping[str, Callable[[Tx, str], User | Project | None]] = {
     "user_id": identity.user,
     "project_id": identity.project,
@@ -98,6 +100,21 @@ def describe_deployment(tx: Tx, request: RequestContext, deployment: Deployment)
     subject.server_id, subject.stack_id = deployment.server_id, deployment.stack_id
     subject.server_name, subject.stack_name = names.get("server_name"), names.get("stack_name")
     subject.resource_name, subject.config_name = names.get("resource_name"), names.get("config_name")
+
+
+def audit_login(store: Store, name: str, address: str, log_in: Callable[[], T], user: Callable[[T], Principal]) -> T:
+    """
+    Return the result of ``log_in``, with an entry in the audit log, also if it raises Unauthorized.
+
+    ``name`` is whom the login names, ``user`` returns the principal of the result.
+    """
+    try:
+        result = log_in()
+    except Unauthorized as refused:
+        record_failed_login(store, name, address, refused.message)
+        raise
+    record_user(store, user(result), "log in", Outcome.ALLOWED, f"from {address}")
+    return result
 
 
 def record_failed_login(store: Store, name: str, address: str, problem: str) -> None:

@@ -161,7 +161,7 @@ def operation(
     errors: tuple[int, ...] = (),
     headers: tuple[str, ...] = (),
     media_type: str = "application/json",
-    also: Mapping[int, Success] | None = None,
+    has_etag: bool = False,
     body_optional: bool = False,
     member: str | None = None,
     request_media_type: str | None = None,
@@ -170,22 +170,21 @@ def operation(
     """
     Return a decorator that adds the contract to a handler.
 
-    ``status``, ``body``, ``headers`` and ``media_type`` describe the successful response (``Success``), ``also`` other
-    successful responses by status. The types of the request are the annotations of the handler's parameters. With
-    ``body_optional``, an empty body and null count as an empty object. ``member`` is the only member of the request's
-    body, which encloses the annotated type.
+    ``status``, ``body``, ``headers`` and ``media_type`` describe the successful response (``Success``). With
+    ``has_etag``, it has the header ETag, and is 304 for a client that has it. The types of the request are the
+    annotations of the handler's parameters. With ``body_optional``, an empty body and null count as an empty object.
+    ``member`` is the only member of the request's body, which encloses the annotated type.
 
     ``request_media_type`` is the media type of the body, if it is not JSON.
     """
 
     def add(handler: F) -> F:
         types = get_type_hints(handler, include_extras=True)
+        etag = ("ETag",) if has_etag else ()
+        success = Success(body=body, headers=(*headers, *etag), media_type=media_type)
         vars(handler)["contract"] = Contract(
             status=status,
-            answers={
-                status: Success(body=body, headers=headers, media_type=media_type),
-                **(also or {}),
-            },
+            answers={status: success, **({304: Success(headers=etag)} if has_etag else {})},
             errors=errors,
             body=BodyDecoder(types["body"], is_optional=body_optional, member=member) if "body" in types else None,
             query=QueryDecoder(types["query"]) if "query" in types else None,

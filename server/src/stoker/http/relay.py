@@ -17,12 +17,11 @@ import msgspec
 from msgspec import Meta
 
 from stoker.http.access import RELAY_KEY, Access
-from stoker.http.agent.downloads import file_response
 from stoker.http.api import Route
-from stoker.http.contracts import Answer, Body, Count, Id, Query, Success, Whole, operation
+from stoker.http.contracts import Answer, Body, Count, Id, Query, Whole, operation
 from stoker.http.event_stream import HEADERS
 from stoker.http.hold import Subscription, Waiters, hold
-from stoker.http.request import RequestContext, Response, Streamed
+from stoker.http.request import RequestContext, Response, Streamed, file_response
 from stoker.model.errors import Invalid, StokerError, Unauthorized
 from stoker.servers.agent_bundle import Endpoint
 from stoker.servers.keys import KeyRequest, key_topic
@@ -174,7 +173,7 @@ def _encode(line: Changes) -> bytes:
 _KEY = Access(RELAY_KEY)
 
 
-@operation(200, bytes, headers=("ETag",), media_type="text/x-python", also={304: Success(headers=("ETag",))})
+@operation(200, bytes, media_type="text/x-python", has_etag=True)
 def script(request: RequestContext, tx: Tx) -> Response:
     """Return the install script of the agent, with the relay's URL and certificates."""
     relay = servers.find_relay(tx, request.relay)

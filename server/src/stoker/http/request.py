@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -288,3 +289,16 @@ def matches_tag(header: str, tag: str) -> bool:
 def split_tags(header: str) -> set[str]:
     """Return the tags of a header, in lower case, without quotes and ``W/``."""
     return {tag.strip().removeprefix("W/").strip('"').lower() for tag in header.split(",")}
+
+
+def file_response(request: RequestContext, content: bytes, media_type: str) -> Response:
+    """
+    Return a file, or 304 if the client has it (If-None-Match).
+
+    The ETag is the file's SHA-256, with which the install commands verify the download.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    headers = {"ETag": f'"{digest}"'}
+    if matches_tag(request.raw.headers.get("if-none-match", ""), digest):
+        return Response(304, headers=headers)
+    return Response(200, content, headers, media_type)

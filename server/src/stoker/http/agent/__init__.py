@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.access import AGENT_KEY, ANY_AGENT_KEY, PUBLIC, Access
-from stoker.http.agent import document, downloads, enrollment, reports
+from stoker.http.agent import document, enrollment, reports
 from stoker.http.api import Route
 
 _KEY = Access(AGENT_KEY)
@@ -20,8 +20,8 @@ ROUTES = [
     Route("POST", "/agent/v1/refusals", _KEY, reports.refuse_document, 8 * 1024),
     Route("GET", "/agent/v1/approval", _ANY_KEY, enrollment.poll_approval),
     Route("DELETE", "/agent/v1/server", _ANY_KEY, enrollment.leave),
-    Route("GET", "/agent/v1/hooks/{sha256}", _KEY, downloads.hook),
+    Route("GET", "/agent/v1/hooks/{sha256}", _KEY, enrollment.hook),
     Route("POST", "/agent/v1/enroll", PUBLIC, enrollment.redeem, 64 * 1024),
-    Route("GET", "/agent/v1/install", PUBLIC, downloads.script),
-    Route("GET", "/agent/v1/stoker-agent.pyz", PUBLIC, downloads.zipapp),
+    Route("GET", "/agent/v1/install", PUBLIC, enrollment.script),
+    Route("GET", "/agent/v1/stoker-agent.pyz", PUBLIC, enrollment.zipapp),
 ]

@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from stoker.deployments.documents import Document
-from stoker.http.contracts import Absent, Answer, Count, Id, Query, Success, Whole, operation
+from stoker.http.contracts import Absent, Answer, Count, Id, Query, Whole, operation
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.hold import PendingPoll, hold
 from stoker.http.request import RequestContext, Response, matches_tag
@@ -56,7 +56,7 @@ class DocumentQuery(Query):
     wait: Annotated[Whole, Meta(description="Seconds to wait for a change, at most 60")] = 0
 
 
-@operation(200, AgentDocument, headers=("ETag",), also={304: Success(headers=("ETag",))})
+@operation(200, AgentDocument, has_etag=True)
 async def poll(request: RequestContext, query: DocumentQuery) -> Response:
     """Return the server's document, or 304 if it still is that of If-None-Match after the wait."""
     # Runs on the event loop.

@@ -1,4 +1,8 @@
-"""/agent/v1/enroll, approval and server: a machine becomes a server, waits for its approval, and leaves."""
+"""
+/agent/v1/enroll, approval and server: a machine becomes a server, waits for its approval, and leaves.
+
+/agent/v1/install, stoker-agent.pyz and hooks/{sha256} are what the machine downloads.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,15 @@ from stoker.deployments import server_runs
 from stoker.http import audit_trail
 from stoker.http.contracts import Answer, Body, Id, Query, Text, Whole, operation
 from stoker.http.hold import hold
-from stoker.http.request import RequestContext, Response, client_address
+from stoker.http.request import RequestContext, Response, client_address, file_response
+from stoker.model.artifact import ArtifactKind
 from stoker.model.audit import Decision, Outcome
-from stoker.model.errors import Unauthorized
+from stoker.model.errors import EntityNotFound, Unauthorized
 from stoker.model.server import AgentAccess, Machine
 from stoker.servers import enrollment
 from stoker.servers.keys import key_topic
 from stoker.servers.redemption import Redemption, TokenRefused, redeem_token
-from stoker.store import servers
+from stoker.store import artifacts, servers
 from stoker.store.tx import Tx
 
 _LONGEST_TEXT = 255
@@ -145,3 +150,27 @@ def leave(request: RequestContext, tx: Tx) -> dict[str, Any]:
     status = _DELETED if enrollment.leave(tx, server) else _LEFT
     audit_trail.record_agent(tx, server, "leave", "The agent was removed from its machine")
     return {"status": status}
+
+
+@operation(200, bytes, media_type="text/x-python", has_etag=True)
+def script(request: RequestContext) -> Response:
+    """Return the install script of the agent."""
+    return file_response(request, request.app.servers.agent_bundle.script, "text/x-python")
+
+
+@operation(200, bytes, media_type="application/zip", has_etag=True)
+def zipapp(request: RequestContext) -> Response:
+    """Return the agent's program."""
+    return file_response(request, request.app.servers.agent_bundle.program(), "application/zip")
+
+
+@operation(200, bytes, media_type="application/octet-stream", has_etag=True)
+def hook(request: RequestContext, tx: Tx) -> Response:
+    """Return a hook of the server's project or of the site, or 304 if the client has it. Raises EntityNotFound."""
+    digest = request.path["sha256"]
+    server = servers.find(tx, request.server)
+    project = server.project_id if server is not None else ""
+    artifact = artifacts.find_by_digest(tx, ArtifactKind.HOOK, project, digest)
+    if artifact is None:
+        raise EntityNotFound(f"The server's project has no stored hook with the SHA-256 {digest}.")
+    return file_response(request, artifacts.content(tx, artifact.id), "application/octet-stream")

@@ -1,4 +1,8 @@
-"""The pages of the console that the server renders: sign-in, the choice of a project, and the start of the console."""
+"""
+The pages of the console that the server renders: sign-in, the choice of a project, and the start of the console.
+
+/v1/{project}/console_codes creates one-time codes with which a browser signs in (Stoker's own).
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
 from string import Template
+from typing import Annotated, Any
 from urllib.parse import parse_qs, quote
+
+from msgspec import Meta
 
 from stoker.http import audit_trail
 from stoker.http.access import Caller
 from stoker.http.console import assets
 from stoker.http.console.session import CODE_LIFE, CSRF_HEADER, Session, end_session, is_equal
+from stoker.http.contracts import Answer, Time, operation
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_NAME
 from stoker.model.audit import Outcome
-from stoker.model.errors import Conflict, TooManyRequests, Unauthorized
+from stoker.model.errors import Conflict, Forbidden, TooManyRequests, Unauthorized
 from stoker.model.principal import Principal
-from stoker.store import identity
+from stoker.store import identity, rows
 from stoker.version import VERSION
 
 _HTML = "text/html; charset=utf-8"
@@ -45,6 +53,10 @@ _SIGN_OUT = Template("""\
 <form method="post" action="sign-out"><input type="hidden" name="csrf" value="$csrf"><button>Sign out</button></form>
 """)
 _CODE_REFUSED = "The link has expired or was used: run `stoker console` again"
+_REFUSED_LOGIN = (
+    "An application credential does not sign in to the console: log in with a user name and a password, or open the"
+    " console and enter them there."
+)
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -136,6 +148,28 @@ def _sign_in_again(request: RequestContext, form: Mapping[str, str], csrf: str) 
     return Response(200, {"csrf": session.csrf}, _cookie_of(request, session))
 
 
+class ConsoleCode(Answer):
+    code: Annotated[str, Meta(description="Open /console/enter#code=CODE in a browser. Valid once, and for a minute")]
+    expires_at: Time
+
+
+@operation(201, {"console_code": ConsoleCode}, body_optional=True)
+def create_code(request: RequestContext) -> dict[str, Any]:
+    """
+    Create a code with which a browser signs in to the console as this user.
+
+    The session ends with the token of the request. Raises Forbidden for application credentials.
+    """
+    if request.user.application_credential_id is not None:
+        raise Forbidden(_REFUSED_LOGIN)
+    now = request.app.store.clock.now()
+    try:
+        code = request.app.sessions.create_code(request.token, request.project, now)
+    except Unauthorized:
+        raise Forbidden(_REFUSED_LOGIN) from None
+    return {"console_code": ConsoleCode(code=code, expires_at=rows.heat_time(now + CODE_LIFE))}
+
+
 def ask_to_enter(request: RequestContext) -> Response:
     """
     Return the page whose script signs in with the one-time code of the URL's fragment, which no server receives.
@@ -201,16 +235,13 @@ def sign_out(request: RequestContext) -> Response:
 
 def _log_in(request: RequestContext, form: Mapping[str, str]) -> Session:
     """Return a session for the user and the password of the form. Raises Unauthorized, TooManyRequests."""
-    app, name = request.app, form.get("name", "")
+    app, name, domain = request.app, form.get("name", ""), form.get("domain") or DOMAIN_NAME
     address = client_address(request.raw, app.settings)
-    try:
-        token = app.sessions.logins.log_in(name, form.get("password", ""), form.get("domain") or DOMAIN_NAME, address)
-    except Unauthorized as refused:
-        audit_trail.record_failed_login(app.store, name, address, refused.message)
-        raise
-    session = app.sessions.create(token)
-    audit_trail.record_user(app.store, app.sessions.principal_of(session), "log in", Outcome.ALLOWED, f"from {address}")
-    return session
+
+    def log_in() -> Session:
+        return app.sessions.create(app.sessions.logins.log_in(name, form.get("password", ""), domain, address))
+
+    return audit_trail.audit_login(app.store, name, address, log_in, app.sessions.principal_of)
 
 
 def _ask_to_sign_in(request: RequestContext, path: str) -> Response:

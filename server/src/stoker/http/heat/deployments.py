@@ -219,8 +219,7 @@ def update(request: RequestContext, tx: Tx, body: DeploymentChanges) -> dict[str
     the same consequences as a result from the agent. Raises Conflict, DeploymentRefused, EntityNotFound or Invalid.
     """
     changes = {name: value for name, value in asdict(body).items() if value is not None}
-    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-    audit_trail.describe_deployment(tx, request, deployment)
+    deployment = find_described(tx, request)
     if body.config_id or body.input_values is not None:  # a result alone does not need the text of its config
         _find_config(tx, request.project, body.config_id or deployment.config_id, body.input_values or {})
     user = request.user.user_name
@@ -235,9 +234,15 @@ def delete(request: RequestContext, tx: Tx, query: DeletionQuery) -> None:
     If the config has the option `undo`, the deployment disappears when a run has undone it. Raises Invalid,
     DeploymentRefused.
     """
+    deployment = find_described(tx, request)
+    service.remove(tx, request.app.engine.env, deployment, request.user.user_name, force=query.force)
+
+
+def find_described(tx: Tx, request: RequestContext) -> Deployment:
+    """Return the deployment of the path, and name it for the audit log. Raises EntityNotFound."""
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
     audit_trail.describe_deployment(tx, request, deployment)
-    service.remove(tx, request.app.engine.env, deployment, request.user.user_name, force=query.force)
+    return deployment
 
 
 def _find_config(tx: Tx, project_id: str, id: str, values: Mapping[str, Any]) -> Config:

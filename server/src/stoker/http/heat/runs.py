@@ -8,9 +8,8 @@ from msgspec import UNSET, Meta, field
 
 from stoker.deployments import service
 from stoker.deployments.runs import log_unknown
-from stoker.http import audit_trail
 from stoker.http.contracts import Absent, Answer, Body, Count, Id, Query, Time, fill, operation
-from stoker.http.heat.deployments import SoftwareDeployment, enclose
+from stoker.http.heat.deployments import SoftwareDeployment, enclose, find_described
 from stoker.http.request import RequestContext
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
@@ -81,8 +80,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)
 def cancel(request: RequestContext, tx: Tx, body: Cancellation) -> dict[str, Any]:
     """Cancel the current run. It ends when the agent has stopped it, or with ``force`` at once. Raises Conflict."""
-    deployment, env = _deployment(tx, request), request.app.engine.env
-    audit_trail.describe_deployment(tx, request, deployment)
+    deployment, env = find_described(tx, request), request.app.engine.env
     return enclose(tx, service.cancel(tx, env, deployment, request.user.user_name, force=bool(body.force)))
 
 
@@ -93,8 +91,7 @@ def retry(
     body: Body,  # noqa: ARG001  # an object is required, if anything
 ) -> dict[str, Any]:
     """Run a failed deployment again. A deployment of a stack is retried by an update of the stack. Raises Conflict."""
-    deployment = _deployment(tx, request)
-    audit_trail.describe_deployment(tx, request, deployment)
+    deployment = find_described(tx, request)
     return enclose(tx, repetition.retry(tx, request.app.engine, deployment, request.user.user_name))
 
 

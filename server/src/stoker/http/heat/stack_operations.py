@@ -1,20 +1,21 @@
-"""The operations of stacks: the transactions that begin them, and /v1/{project}/stacks/{name}/{id}/actions."""
+"""The operations of stacks: transactions that begin them; /v1/{project}/stacks/{name}/{id}/actions and snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from stoker.http import audit_trail
-from stoker.http.contracts import operation
+from stoker.http.contracts import Answer, Body, Id, Name, Time, fill, operation
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Conflict, Invalid
-from stoker.model.stack import Stack
-from stoker.model.status import Action
+from stoker.model.stack import Snapshot, Stack
+from stoker.model.status import Action, Status
 from stoker.stacks import operations
+from stoker.stacks import snapshots as stack_snapshots
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stacks
@@ -153,3 +154,60 @@ def act(request: RequestContext, tx: Tx, body: _StackAction) -> Response:
     stack = stack_lookup.root_stack(tx, request)
     audit_trail.record(tx, request, f"{names[0]} stack" if names[0] in _PLAIN else "cancel stack")
     return Response(200, b"null", operation_header(do(tx, request.app.engine, stack.id)))
+
+
+class NewSnapshot(Body):
+    name: Name | None = None
+
+
+class StackSnapshot(Answer):
+    id: Id
+    name: str | None
+    action: Literal["SNAPSHOT"]
+    status: Status
+    reason: str = field(name="status_reason")
+    data: dict[str, Any]
+    created_at: Time = field(name="creation_time")
+
+
+@operation(200, StackSnapshot, errors=(409,), body_optional=True)
+def create_snapshot(request: RequestContext, tx: Tx, body: NewSnapshot) -> StackSnapshot:
+    """Take a snapshot of the stack. Raises ActionInProgress, NotSupported or Invalid."""
+    stack = stack_lookup.root_stack(tx, request)
+    return _serialize(stack_snapshots.take(tx, request.app.engine, stack.id, body.name))
+
+
+@operation(200, {"snapshots": list[StackSnapshot]})
+def index_snapshots(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """List the snapshots of a stack."""
+    page = stacks.list_snapshots(tx, stack_lookup.stack(tx, request).id)
+    return {"snapshots": [_serialize(snapshot) for snapshot in page]}
+
+
+@operation(200, {"snapshot": StackSnapshot})
+def show_snapshot(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """Return a snapshot."""
+    return {"snapshot": _serialize(_find_snapshot(tx, request))}
+
+
+@operation(204, errors=(409,))
+def delete_snapshot(request: RequestContext, tx: Tx) -> None:
+    """Delete a snapshot. Raises ActionInProgress if clouds have saved resources and the stack is busy."""
+    stack_snapshots.delete(tx, request.app.engine, _find_snapshot(tx, request))
+
+
+@operation(202, errors=(409,), headers=(OPERATION,))
+def restore_snapshot(request: RequestContext, tx: Tx) -> Response:
+    """Update the stack to the state of the snapshot. Raises NotSupported."""
+    stack = stack_lookup.stack(tx, request, live=True)
+    restored = stack_snapshots.restore(tx, request.app.engine, stack.id, _find_snapshot(tx, request))
+    return Response(202, headers=operation_header(restored))
+
+
+def _find_snapshot(tx: Tx, request: RequestContext) -> Snapshot:
+    return stacks.get_snapshot(tx, stack_lookup.stack(tx, request).id, request.path["snapshot_id"])
+
+
+def _serialize(snapshot: Snapshot) -> StackSnapshot:
+    data = {name: part for name, part in snapshot.data.items() if name != "source"}
+    return fill(StackSnapshot, snapshot, action="SNAPSHOT", data=data)

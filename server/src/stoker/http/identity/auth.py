@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from stoker.http import audit_trail
@@ -12,7 +14,6 @@ from stoker.http.identity.serializers import DOMAIN, listing, serialize_project,
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
-from stoker.model.audit import Outcome
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
 from stoker.store import identity
 from stoker.store.tx import Tx
@@ -77,16 +78,12 @@ class Login(StrictBody):
 @operation(201, member="auth")
 def log_in(request: RequestContext, body: Login) -> Response:
     """Issue a token for a password, another token or an application credential. Raises Unauthorized."""
-    name, store = _name_of(body.identity), request.app.store
-    address = client_address(request.raw, request.app.settings)
-    try:
-        issued = _issue(request, body, address)
-    except Unauthorized as refused:
-        if name is not None:
-            audit_trail.record_failed_login(store, name, address, refused.message)
-        raise
-    if name is not None:
-        audit_trail.record_user(store, issued.principal, "log in", Outcome.ALLOWED, f"from {address}")
+    name, address = _name_of(body.identity), client_address(request.raw, request.app.settings)
+    issue = partial(_issue, request, body, address)
+    if name is None:
+        issued = issue()
+    else:
+        issued = audit_trail.audit_login(request.app.store, name, address, issue, attrgetter("principal"))
     headers = {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"}
     return Response(201, {"token": _serialize(request, issued)}, headers)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from stoker.http.access import READ, SITE_ADMIN, WRITE
 from stoker.http.api import Route
+from stoker.http.console import pages
 from stoker.http.stoker import (
     artifacts,
     audit,
     checks,
-    console_codes,
     enrollments,
     events,
     logs,
@@ -69,7 +69,7 @@ ROUTES = [
     Route("GET", _ENROLLMENTS, READ, enrollments.index),
     Route("POST", _ENROLLMENTS, WRITE, enrollments.create, action="create enrollment"),
     Route("DELETE", _ENROLLMENTS + "/{enrollment}", WRITE, enrollments.delete, action="delete enrollment"),
-    Route("POST", "/v1/{project}/console_codes", READ, console_codes.create, action="create console code"),
+    Route("POST", "/v1/{project}/console_codes", READ, pages.create_code, action="create console code"),
     Route("GET", "/v1/{project}/overview", READ, overview.show),
     Route("GET", "/v1/{project}/events", READ, events.follow),
     Route("GET", "/v1/{project}/audit", READ, audit.index),

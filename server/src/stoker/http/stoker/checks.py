@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.deployments import checks as deployment_checks
-from stoker.deployments import drift, representation
+from stoker.deployments import drift
 from stoker.hot.words import list_few
-from stoker.http import audit_trail, pages
+from stoker.http import pages
 from stoker.http.contracts import Absent, Answer, Body, Id, Query, RequiredName, Text, Time, Whole, fill, operation
-from stoker.http.heat.deployments import SoftwareDeployment
+from stoker.http.heat.deployments import SoftwareDeployment, enclose, find_described
 from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response
 from stoker.model import selectors
@@ -131,10 +131,8 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,))
 def repair(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Run a deployment that has drifted again: the same config with the same inputs. Raises Conflict."""
-    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-    audit_trail.describe_deployment(tx, request, deployment)
-    repaired = drift.repair(tx, request.app.engine.env, deployment, request.user.user_name)
-    return {"software_deployment": representation.deployment(tx, repaired)}
+    deployment, user = find_described(tx, request), request.user.user_name
+    return enclose(tx, drift.repair(tx, request.app.engine.env, deployment, user))
 
 
 def _server_ids(tx: Tx, request: RequestContext, named: Iterable[str] | None, selector: str | None) -> Collection[str]:

@@ -176,26 +176,28 @@ def show(request: RequestContext, tx: Tx) -> Response:
 def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Response:
     """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
     wanted = _parse(body)
-    schedule = stored.get_schedule(tx, request.path["schedule_id"], request.project, for_update=True)
-    request.subject.detail = schedule.name
-    return _answer(request, tx, schedules.change(tx, request.app.engine, schedule, wanted))
+    return _answer(request, tx, schedules.change(tx, request.app.engine, _find_locked(tx, request), wanted))
 
 
 @operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,))
 def run(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Start the trigger of a schedule now, in addition to its times. Raises Invalid, EntityNotFound or Conflict."""
-    schedule = stored.get_schedule(tx, request.path["schedule_id"], request.project, for_update=True)
-    request.subject.detail = schedule.name
-    trigger = schedules.start(tx, request.app.engine, schedule, requested_by=request.user.user_name)
+    schedule, user = _find_locked(tx, request), request.user.user_name
+    trigger = schedules.start(tx, request.app.engine, schedule, requested_by=user)
     return {"software_trigger": serialize_trigger(tx, trigger)}
 
 
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a schedule. Its triggers remain."""
+    schedules.delete(tx, request.app.engine, _find_locked(tx, request))
+
+
+def _find_locked(tx: Tx, request: RequestContext) -> Schedule:
+    """Return the schedule of the path, lock its row, and name it for the audit log. Raises EntityNotFound."""
     schedule = stored.get_schedule(tx, request.path["schedule_id"], request.project, for_update=True)
     request.subject.detail = schedule.name
-    schedules.delete(tx, request.app.engine, schedule)
+    return schedule
 
 
 def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:

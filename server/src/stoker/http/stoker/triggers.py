@@ -261,9 +261,7 @@ def cancel(request: RequestContext, tx: Tx, body: Cancellation) -> dict[str, Any
 
     The trigger ends when its runs have ended; with ``force``, without waiting for agents to stop them. Raises Conflict.
     """
-    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-    _describe(tx, request, trigger)
-    user, force = request.user.user_name, bool(body.force)
+    trigger, user, force = _find_locked(tx, request), request.user.user_name, bool(body.force)
     return _enclose(tx, lifecycle.cancel(tx, request.app.engine.env, trigger, user, force=force))
 
 
@@ -274,20 +272,22 @@ def retry(request: RequestContext, tx: Tx, body: Retry) -> Any:
 
     Raises Conflict or Invalid.
     """
-    only_failed = body.only_failed is not False
-
-    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-    _describe(tx, request, trigger)
-    user = request.user.user_name
+    only_failed, user = body.only_failed is not False, request.user.user_name
+    trigger = _find_locked(tx, request)
     return _enclose(tx, creation.retry(tx, request.app.engine, trigger, only_failed=only_failed, requested_by=user))
 
 
 @operation(204, errors=(409,))
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a trigger that has ended, and its deployments. Raises Conflict while the trigger is in progress."""
+    lifecycle.delete(tx, request.app.engine.env, _find_locked(tx, request))
+
+
+def _find_locked(tx: Tx, request: RequestContext) -> Trigger:
+    """Return the trigger of the path, lock its row, and name it for the audit log. Raises EntityNotFound."""
     trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
     _describe(tx, request, trigger)
-    lifecycle.delete(tx, request.app.engine.env, trigger)
+    return trigger
 
 
 def _describe(tx: Tx, request: RequestContext, trigger: Trigger) -> None:
