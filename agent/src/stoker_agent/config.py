@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional, TypeVar
 
 from stoker_agent.files import write, write_json
+
+_T = TypeVar("_T")
 
 
 class Unusable(Exception):
@@ -103,21 +105,32 @@ class Config(NamedTuple):
     approved: bool = True
 
 
+def load(path: Path, parse: Callable[[Dict[str, Any]], _T]) -> Optional[_T]:
+    """Return what ``parse`` makes of a JSON file, None if there is none. Raises Unusable if the file is invalid."""
+    try:
+        return parse(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unusable(f"cannot read {path}: {type(error).__name__}: {error}") from None
+
+
 def read(path: Path) -> Config:
     """Read the enrollment. Raises Unusable if the file is missing or invalid."""
-    try:
-        data = json.loads(path.read_text())
-        more = {name: data.get(name) for name in ("ca_file", "name", "proxy", "no_proxy")}
-        return Config(data["url"], data["server_id"], data["key"], **more)
-    except FileNotFoundError:
-        raise Unusable(f"{path} is not there: run `stoker-agent enroll --url URL` first") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unusable(f"cannot read {path}: {type(error).__name__}: {error}") from None
+    config = load(path, _parse)
+    if config is None:
+        raise Unusable(f"{path} is not there: run `stoker-agent enroll --url URL` first")
+    return config
+
+
+def _parse(data: Any) -> Config:
+    more: Dict[str, Any] = {name: data.get(name) for name in ("ca_file", "name", "proxy", "no_proxy")}
+    return Config(data["url"], data["server_id"], data["key"], **more)
 
 
 def find(paths: Paths) -> Optional[Config]:
     """Return the enrollment, or None if this server is not enrolled. Raises Unusable if the file is invalid."""
-    return read(paths.config) if paths.config.exists() else None
+    return load(paths.config, _parse)
 
 
 def keep(path: Path, config: Config) -> None:

@@ -9,7 +9,6 @@ in place of an enrollment, because the machines of the image would share the enr
 from __future__ import annotations
 
 import getpass
-import json
 import logging
 import os
 import socket
@@ -21,7 +20,7 @@ from typing import Any, Mapping, NamedTuple, Optional
 from stoker_agent import __version__, proxy
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import call_once
-from stoker_agent.config import Config, Paths, Unusable, find, keep, read
+from stoker_agent.config import Config, Paths, Unusable, find, keep, load, read
 from stoker_agent.files import remove_tree, write_json
 from stoker_agent.machine import cloud_id, identity, is_copy
 from stoker_agent.programs import available
@@ -171,14 +170,9 @@ def read_invitation(paths: Paths) -> Optional[Invitation]:
     url, token = os.environ.get("STOKER_URL"), os.environ.pop("STOKER_TOKEN", "")
     if url and token:
         return Invitation(url, token, os.environ.get("STOKER_CA_FILE"))
-    path = _file(paths)
-    try:
-        data = json.loads(path.read_text())
-        return Invitation(data["url"], data["token"], data.get("ca_file"), data.get("proxy"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unusable(f"cannot read {path}: {type(error).__name__}: {error}") from None
+    return load(
+        _file(paths), lambda data: Invitation(data["url"], data["token"], data.get("ca_file"), data.get("proxy"))
+    )
 
 
 def _file(paths: Paths) -> Path:

@@ -31,13 +31,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from stoker_agent import files
 from stoker_agent.files import open_trusted
 from stoker_agent.hook_memory import Memory
-from stoker_agent.tool_lines import LinePipe
 
 #: The agent names the file for the result in this variable; standard output then carries the tool's output only.
 RESULT_FILE = "STOKER_RESULT"
@@ -58,8 +58,12 @@ RESTART = "deploy_restart"
 
 #: Inputs that Heat and Stoker add; no tool receives these as settings of the user.
 _DEPLOY = "deploy_"
+#: The words of YAML 1.1, in which templates are written, and short ones.
+_TRUE, _FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 #: Largest number of bytes of an output.
 _LONGEST = 1024 * 1024
+#: Time for the last lines of a tool that has ended. A daemon that it started may keep the pipe open.
+_LAST_SECONDS = 5.0
 #: Limits of a report's list of changes, because a report has at most 950,000 bytes.
 _MOST_CHANGES = 100
 _LONGEST_DIFF = 2000
@@ -123,6 +127,34 @@ class Result(NamedTuple):
         return report
 
 
+class _LinePipe:
+    """
+    A pipe for the output of a tool. The value of the context is the pipe's file descriptor.
+
+    Each line goes to this process's own output if ``passes`` returns True for it.
+    """
+
+    def __init__(self, passes: Callable[[bytes], bool]) -> None:
+        self._passes = passes
+
+    def __enter__(self) -> int:
+        source, self._target = os.pipe()
+        self._thread = threading.Thread(target=self._forward, args=(source,), daemon=True)
+        self._thread.start()
+        return self._target
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._target)
+        self._thread.join(_LAST_SECONDS)
+
+    def _forward(self, source: int) -> None:
+        with os.fdopen(source, "rb") as lines:
+            for line in lines:
+                if self._passes(line):
+                    sys.stdout.buffer.write(line)
+                    sys.stdout.buffer.flush()
+
+
 class Commands:
     """Runs the tools of a hook, or of the catalog's steps."""
 
@@ -146,7 +178,7 @@ class Commands:
         """
         sys.stdout.flush()
         with contextlib.ExitStack() as pipes:
-            target = None if passes is None else pipes.enter_context(LinePipe(passes))
+            target = None if passes is None else pipes.enter_context(_LinePipe(passes))
             code = run_tool(argv, environment, folder, stdin, target).returncode
         self.has_tool_failed = code != 0
         return code
@@ -320,9 +352,9 @@ def as_text(value: Any) -> str:
 def as_flag(value: Any, name: str) -> bool:
     """Return the boolean that ``value`` is or spells. Raises HookError."""
     word = str(value).lower()
-    if word not in ("true", "false", "yes", "no", "1", "0"):
+    if word not in (*_TRUE, *_FALSE):
         raise HookError(f"{name} must be true or false, not {value!r}")
-    return word in ("true", "yes", "1")
+    return word in _TRUE
 
 
 def as_seconds(value: Any, name: str, most: float) -> float:

@@ -52,36 +52,10 @@ class _Key(NamedTuple):
     resource: str
     item: str
 
-
-class _ItemFiles:
-    """The files of the items of all deployments, in one directory."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def list(self) -> List[Tuple[Path, "_Key"]]:
-        """Return the files in their order."""
-        paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
-        return [(path, _key(path)) for path in paths if _NAME.fullmatch(path.name)]
-
-    def path(self, key: "_Key") -> Path:
-        """Return the path for an item."""
-        return self.folder / f"{key.number:012}.{key.deployment}.{key.resource}.{key.item}.json"
-
-    def write(self, key: "_Key", kind: str, name: str, before: Mapping[str, Any]) -> None:
-        """Store an item. Raises OSError."""
-        files.write(self.path(key), json.dumps({"kind": kind, "name": name, "before": dict(before)}).encode())
-
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep the runs of other deployments out. Raises OSError."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(str(self.folder / "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
+    @property
+    def file_name(self) -> str:
+        """The name of the item's file."""
+        return f"{self.number:012}.{self.deployment}.{self.resource}.{self.item}.json"
 
 
 class Memory:
@@ -95,7 +69,7 @@ class Memory:
     def __init__(
         self, folder: Path, deployment: str, resource: str = _NO_RESOURCE, *, is_trigger: bool = False
     ) -> None:
-        self._files, self._deployment, self._resource = _ItemFiles(folder), deployment, resource
+        self._folder, self._deployment, self._resource = folder, deployment, resource
         self._is_trigger = is_trigger
 
     @classmethod
@@ -116,7 +90,7 @@ class Memory:
 
     def to_environment(self) -> Dict[str, str]:
         """Return the variable that ``of_environment`` reads."""
-        words = {"folder": str(self._files.folder), "deployment": self._deployment, "resource": self._resource}
+        words = {"folder": str(self._folder), "deployment": self._deployment, "resource": self._resource}
         return {_VARIABLE: json.dumps({**words, "is_trigger": self._is_trigger})}
 
     def remember(self, kind: str, name: str, **before: Any) -> None:
@@ -128,19 +102,19 @@ class Memory:
         """
         if self._is_trigger:
             return
-        with self._files.lock():
+        with self._lock():
             if not any((item.kind, item.name) == (kind, name) for item in self._own()):
-                present = self._files.list()
+                present = self._list_files()
                 number = present[-1][1].number + 1 if present else 1
-                self._files.write(
-                    _Key(number, self._deployment, self._resource, _digest(kind, name)), kind, name, before
-                )
+                key = _Key(number, self._deployment, self._resource, _digest(kind, name))
+                content = json.dumps({"kind": kind, "name": name, "before": before})
+                files.write(self._folder / key.file_name, content.encode())
 
     def list(self, *kinds: str) -> List[Item]:
         """Return the deployment's items of these kinds, or of all, the first recorded one first."""
-        if self._is_trigger or not self._files.folder.is_dir():
+        if self._is_trigger or not self._folder.is_dir():
             return []
-        with self._files.lock():
+        with self._lock():
             return [item for item in self._own() if not kinds or item.kind in kinds]
 
     def release(self, item: Item) -> bool:
@@ -150,7 +124,7 @@ class Memory:
         It has not if another deployment has changed the item later, or uses it: that one then restores what was there
         before this one. Raises OSError.
         """
-        with self._files.lock():
+        with self._lock():
             own = _key(item.path)
             later = [path for path, key in self._others(own.item) if key.number > own.number]
             if not later:
@@ -166,23 +140,39 @@ class Memory:
         """Return whether another deployment has recorded an item."""
         return bool(self._others(_digest(kind, name)))
 
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Keep the runs of other deployments out. Raises OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(str(self._folder / "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _list_files(self) -> List[Tuple[Path, _Key]]:
+        """Return the files of the items of all deployments, in their order."""
+        paths = sorted(self._folder.iterdir()) if self._folder.is_dir() else []
+        return [(path, _key(path)) for path in paths if _NAME.fullmatch(path.name)]
+
     def _others(self, item: str) -> List[Tuple[Path, _Key]]:
         """Return the files of an item that belong to other deployments."""
         return [
-            (path, key) for path, key in self._files.list() if key.item == item and key.deployment != self._deployment
+            (path, key) for path, key in self._list_files() if key.item == item and key.deployment != self._deployment
         ]
 
     def _own(self) -> List[Item]:
         """Return the deployment's items, with those of the deployment that it replaces."""
         items: Dict[str, Item] = {}
-        for path, key in self._files.list():
+        for path, key in self._list_files():
             is_own = key.deployment == self._deployment
             if not is_own and (key.resource != self._resource or key.resource == _NO_RESOURCE):
                 continue
             if key.item in items:  # of both; the older one says how the item was at first
                 path.unlink()
                 continue
-            own = path if is_own else path.replace(self._files.path(key._replace(deployment=self._deployment)))
+            own = path if is_own else path.replace(self._folder / key._replace(deployment=self._deployment).file_name)
             content = json.loads(own.read_text(encoding="utf-8"))
             items[key.item] = Item(own, content["kind"], content["name"], content["before"])
         return list(items.values())

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from stoker_agent.hook_contract import HookError
+from stoker_agent.hook_contract import HookError, as_flag
 
 
 def check_inputs(values: Mapping[str, Any], schema: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
@@ -21,7 +21,7 @@ def check_inputs(values: Mapping[str, Any], schema: Sequence[Mapping[str, Any]])
             raise HookError(f"the input {name} needs a value")
         try:
             checked[name] = _CONVERT[declared["type"]](value)
-        except (TypeError, ValueError):
+        except (HookError, TypeError, ValueError):
             raise HookError(f"the input {name} must be of the type {declared['type']}") from None
         for constraint in declared.get("constraints") or ():
             problem = _find_violation(checked[name], constraint)
@@ -52,13 +52,6 @@ def _number(value: Any) -> Union[int, float]:
     return int(number) if number.is_integer() else number
 
 
-def _boolean(value: Any) -> bool:
-    word = str(value).lower()
-    if word not in ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "1", "0"):
-        raise ValueError(value)
-    return word in ("true", "t", "yes", "y", "on", "1")
-
-
 def _string(value: Any) -> str:
     if isinstance(value, (dict, list)) or "\0" in str(value):
         raise ValueError(value)
@@ -79,7 +72,7 @@ def _json(value: Any) -> Any:
 _CONVERT: Mapping[str, Callable[[Any], Any]] = {
     "String": _string,
     "Number": _number,
-    "Boolean": _boolean,
+    "Boolean": lambda value: as_flag(value, "it"),
     "CommaDelimitedList": _items,
     "Json": _json,
 }

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from stoker_agent.backoff import Backoff
+from stoker_agent.backoff import RetryTime
 from stoker_agent.channel import Channel
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
@@ -143,9 +143,8 @@ class Live:
         #: By stream: the offset after which the server has received everything.
         self._whole_from: Dict[str, int] = {name: 0 for name in streams}
         self._sent_at = 0.0
-        self._backoff = Backoff()
         #: When the server, which has asked for a pause, gets requests again.
-        self._resume_at = 0.0
+        self._retry = RetryTime()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
@@ -238,11 +237,11 @@ class Live:
 
     def _post(self, path: str, body: bytes, media_type: str) -> Answer:
         """Send a request. Raises Unreachable, also during a pause that the server has requested."""
-        if time.monotonic() < self._resume_at:
+        if time.monotonic() < self._retry.due:
             raise Busy("the server has asked for a pause")
         try:
             return self._channel.call("POST", self._path + path, body, {"Content-Type": media_type})
         except Busy as error:
             if error.retry_after:
-                self._resume_at = time.monotonic() + self._backoff.next(error.retry_after)
+                self._retry.postpone(error)
             raise

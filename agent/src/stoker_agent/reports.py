@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
@@ -14,6 +15,8 @@ REPORT = 950000
 _STREAM = 400000
 #: The beginning's share of shortened output. Errors are usually at the end.
 _HEAD = 0.25
+#: The bytes of a UTF-8 character that are not its first.
+_CONTINUATION = bytes(range(0x80, 0xC0))
 _NOTE = "\n[… {} were cut here]\n"
 
 
@@ -43,29 +46,19 @@ def clip_text(path: Path, limit: int = _STREAM) -> str:
                 return file.read(limit).decode("utf-8", "replace")
             head = to_character(file.read(int(limit * _HEAD)))
             file.seek(size - (limit - int(limit * _HEAD)))
-            tail = _from_character(file.read(limit - int(limit * _HEAD)))
+            tail = file.read(limit - int(limit * _HEAD))
+            tail = tail[:3].lstrip(_CONTINUATION) + tail[3:]
     except FileNotFoundError:
         return ""
     note = _NOTE.format(f"{size - len(head) - len(tail)} bytes")
     return head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")
 
 
-def _from_character(data: bytes) -> bytes:
-    """Remove an incomplete character at the beginning of UTF-8 ``data``."""
-    start = 0
-    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
-        start += 1
-    return data[start:]
-
-
 def to_character(data: bytes) -> bytes:
     """Remove an incomplete character at the end of UTF-8 ``data``."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 != 0x80:  # the first byte of the last character
-            length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-            return data[:-back] if length > back else data
-    return data
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    return data[: len(data) - len(decoder.getstate()[0])]
 
 
 def fit(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:

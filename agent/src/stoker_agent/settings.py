@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from stoker_agent.backoff import LONGEST, SHORTEST
-from stoker_agent.config import Unusable
+from stoker_agent.config import Unusable, load
 from stoker_agent.files import write_json
 from stoker_agent.transports import LOCAL, SOURCES, STOKER
 
@@ -60,7 +60,7 @@ def settings(path: Path, options: CliOptions, *, enrolled: bool) -> Settings:
     """
     text = _text(options.os_collect_config)
     digest = hashlib.sha256(f"{list(options.sources or ())}\n{text}".encode()).hexdigest()
-    saved = _read_saved(path)
+    saved = load(path, _parse_saved)
     has_no_options = options.sources is None and options.os_collect_config is None
     if saved is None or not (has_no_options or saved.started_from == digest):
         saved = _initial_settings(options, text, digest)
@@ -202,20 +202,14 @@ def _texts(collect: Any) -> List[str]:
     return [word for word in named if isinstance(word, str)] if isinstance(named, list) else []
 
 
-def _read_saved(path: Path) -> Optional[Settings]:
-    try:
-        data = json.loads(path.read_text())
-        return Settings(
-            order=tuple(name for name in data["order"] if name == STOKER or name in data["sections"]),
-            sections={name: dict(section) for name, section in data["sections"].items() if name in SOURCES},
-            polling=_clamp(_number(data.get("polling"), LONGEST)),
-            ca_file=data.get("ca_file"),
-            started_from=str(data.get("started_from")),
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unusable(f"cannot read {path}: {type(error).__name__}: {error}") from None
+def _parse_saved(data: Dict[str, Any]) -> Settings:
+    return Settings(
+        order=tuple(name for name in data["order"] if name == STOKER or name in data["sections"]),
+        sections={name: dict(section) for name, section in data["sections"].items() if name in SOURCES},
+        polling=_clamp(_number(data.get("polling"), LONGEST)),
+        ca_file=data.get("ca_file"),
+        started_from=str(data.get("started_from")),
+    )
 
 
 def _text(path: Optional[Path]) -> str:

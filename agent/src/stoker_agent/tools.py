@@ -17,15 +17,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
-#: Programs, with the arguments that print the version.
-PROGRAMS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("ansible-playbook", "apt-get", "chef-client", "cloud-init", "dnf", "docker", "docker-compose", "git"),
-        "--version",
-    ),
-    **dict.fromkeys(("podman", "puppet", "python3", "salt-call", "systemctl"), "--version"),
-    **dict.fromkeys(("cfn-init", "os-apply-config"), ""),
-}
+PROGRAMS = (
+    *("ansible-playbook", "apt-get", "cfn-init", "chef-client", "cloud-init", "dnf", "docker", "docker-compose", "git"),
+    *("os-apply-config", "podman", "puppet", "python3", "salt-call", "systemctl"),
+)
+#: Programs that cannot print their version.
+_WITHOUT_VERSION = ("cfn-init", "os-apply-config")
 _SECONDS = 10.0
 _LONGEST = 65536
 _VERSION = re.compile(rb"\d+(?:\.[0-9A-Za-z]+)+|\b\d+\b")
@@ -99,7 +96,7 @@ class Tools:
         """
         versions: Dict[str, str] = {}
         remaining: Dict[str, List[Any]] = {}
-        for name, argument in PROGRAMS.items():
+        for name in PROGRAMS:
             path = shutil.which(name)
             if path is None:
                 continue
@@ -110,7 +107,7 @@ class Tools:
             mark = [status.st_mtime_ns, status.st_size]
             entry = self._versions.get(path)
             if entry is None or entry[:2] != mark:
-                entry = [*mark, _read_version(path, argument)] if read and argument else None
+                entry = [*mark, _read_version(path)] if read and name not in _WITHOUT_VERSION else None
             if entry is not None:
                 remaining[path] = entry
             versions[name] = str(entry[2]) if entry else ""
@@ -118,9 +115,9 @@ class Tools:
         return versions
 
 
-def _read_version(path: str, argument: str) -> str:
+def _read_version(path: str) -> str:
     try:
-        output = read_output([path, argument], _SECONDS, _LONGEST)
+        output = read_output([path, "--version"], _SECONDS, _LONGEST)
     except OSError:
         return ""
     match = _VERSION.search(output)

@@ -25,8 +25,8 @@ from stoker_agent.enrollment import read_invitation
 from stoker_agent.machine import is_copy
 from stoker_agent.programs import FOLDERS, list_tools
 from stoker_agent.proxy import find_proxy
-from stoker_agent.service import find_process
-from stoker_agent.web import Unreachable, create_connection, create_context
+from stoker_agent.service import find_process, has_systemd
+from stoker_agent.web import Place, Unreachable, create_connection, create_context
 
 OK, WARNING, FAILURE, SKIPPED = "ok", "warn", "FAIL", "skip"
 _LEAST_BYTES, _FEW_BYTES = 16 * 1024 * 1024, 200 * 1024 * 1024
@@ -191,7 +191,7 @@ def _check_service(root: Optional[str], *, is_running: bool) -> Iterator[Check]:
     if root:
         yield Check("service", SKIPPED, "an agent with its own root is not a service of the system")
         return
-    if not Path("/run/systemd/system").is_dir():
+    if not has_systemd(root):
         yield Check("service", SKIPPED, "this machine has no systemd")
         return
     for verb, good in (("is-active", "active"), ("is-enabled", "enabled")):
@@ -205,19 +205,13 @@ def _check_service(root: Optional[str], *, is_running: bool) -> Iterator[Check]:
             yield Check("service", FAILURE, f"stoker-agent.service is {state}", remedy)
 
 
-class _Target(NamedTuple):
-    scheme: str
-    host: str
-    port: int
-
-
 def _check_network(config: Config, *, is_running: bool) -> Iterator[Check]:
     """Check each step to Stoker. The first failure ends the checks, because the others depend on it."""
     parts = urllib.parse.urlsplit(config.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         yield Check("url", FAILURE, f"{config.url} is no URL of HTTP", "stoker-agent config set url URL")
         return
-    target = _Target(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+    target = parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
     steps = [_check_route(target), _check_tls(target, config), _check_http(config), _check_key(config)]
     for step in steps:
         for check in step:
@@ -230,9 +224,9 @@ def _check_network(config: Config, *, is_running: bool) -> Iterator[Check]:
         yield _check_document(config)
 
 
-def _check_route(target: _Target) -> Iterator[Check]:
-    proxy = find_proxy(target.scheme, target.host)
-    host, port = (proxy.host, proxy.port) if proxy else (target.host, target.port)
+def _check_route(target: Place) -> Iterator[Check]:
+    proxy = find_proxy(*target[:2])
+    host, port = (proxy.host, proxy.port) if proxy else target[1:]
     via = f"proxy {host}:{port}{' with a login' if proxy.headers else ''}" if proxy else "none"
     yield Check("proxy", OK, via)
     try:
@@ -252,8 +246,8 @@ def _check_route(target: _Target) -> Iterator[Check]:
     yield Check("tcp", OK, f"{host}:{port} accepts connections")
 
 
-def _check_tls(target: _Target, config: Config) -> Iterator[Check]:
-    if target.scheme == "http":
+def _check_tls(target: Place, config: Config) -> Iterator[Check]:
+    if target[0] == "http":
         yield Check("tls", WARNING, "the URL is plain HTTP", "serve Stoker with TLS (docs/operations.md)")
         return
     try:
@@ -274,7 +268,7 @@ def _check_tls(target: _Target, config: Config) -> Iterator[Check]:
     yield Check("tls", OK, f"verified with {trust}, valid for {days} days")
 
 
-def _read_expiry(target: _Target, context: ssl.SSLContext) -> Optional[float]:
+def _read_expiry(target: Place, context: ssl.SSLContext) -> Optional[float]:
     """Connect by TLS and return the time at which the certificate expires."""
     connection = create_connection(target, context)
     connection.timeout = _SECONDS

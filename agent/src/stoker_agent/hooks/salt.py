@@ -12,14 +12,16 @@ import json
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 from stoker_agent.hook_contract import Change, HookRun, Result, write_file
-from stoker_agent.tool_lines import GrowingFile
 
 TOOLS = ("salt-call",)
 _MINION = "/etc/salt/minion"
+#: The pause between two looks at the log, and the time for its last lines.
+_PAUSE_SECONDS, _LAST_SECONDS = 0.2, 5.0
 #: The line of Salt's log at the beginning of a state. Salt does not log the number of all states.
 _STATE = re.compile(r"\[INFO .*\] Running state \[(?P<name>.*)\] at time [0-9:.]+$")
 
@@ -47,7 +49,7 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
         argv += ["--log-file", str(log), "--log-file-level", "info"]
         argv += ["--state-output", "changes", "state.sls", run.id, *arguments]
         try:
-            with GrowingFile(log, _Progress(run).read):
+            with _GrowingFile(log, _Progress(run).read):
                 code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
         finally:
             for name in ("minion", "pillar"):
@@ -66,6 +68,33 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
         changed=any(change.outcome == "changed" for change in changes),
         changes=changes,
     )
+
+
+class _GrowingFile:
+    """A log file that Salt writes. Inside the context, each new line goes to ``handle``."""
+
+    def __init__(self, path: Path, handle: Callable[[bytes], None]) -> None:
+        self._path = path
+        self._handle = handle
+        self._ended = threading.Event()
+
+    def __enter__(self) -> None:
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(_LAST_SECONDS)
+
+    def _follow(self) -> None:
+        with self._path.open("rb") as file:
+            rest = b""
+            is_last = False
+            while not is_last:
+                is_last = self._ended.wait(_PAUSE_SECONDS)
+                *lines, rest = (rest + file.read()).split(b"\n")
+                for line in lines:
+                    self._handle(line)
 
 
 class _Progress:
