@@ -17,12 +17,10 @@ from typing import Any
 
 import pytest
 
-import stoker_agent
 from stoker_agent import backoff
-from support.agents import AGENT_PYTHON
+from support.agents import AGENT_PYTHON, OwnAgent
 from support.http_stub import Answering, Asked, Said
 
-_SOURCES = Path(stoker_agent.__file__).parents[1]
 #: What never comes is a failure; nothing is measured by it.
 _PATIENCE_SECONDS = 60.0
 _KEY = "s1.secret"
@@ -253,55 +251,30 @@ def shortened(times: dict[str, float]) -> tuple[str, ...]:
     return ("-c", "\n".join([*lines, "main()"]))
 
 
-class Agent:
-    """An agent below a root of its own; ``started`` are all of its processes so far."""
+class Agent(OwnAgent):
+    """The agent of ``server``, whose processes are found by a variable of their environment."""
 
     def __init__(self, folder: Path, server: Server) -> None:
-        self.root = folder / "root"
-        self.server = server
-        self.work = folder / "work"
-        self.work.mkdir()
         self._mark = f"TEST_FOLDER={folder}"
-        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__(
+            folder,
+            environment={"TEST_FOLDER": str(folder), "WORK": str(folder / "work")},
+            run_variables=[self._mark],
+        )
+        self.server = server
+        self.work.mkdir()
         self.configure()
 
     def configure(self, key: str = _KEY) -> None:
         config = self.root / "etc" / "agent.json"
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(json.dumps({"url": self.server.url, "server_id": "s1", "key": key}))
-        config.with_name("environment").write_text(f"{self._mark}\nWORK={self.work}\n")
-
-    @property
-    def environment(self) -> dict[str, str]:
-        name, value = self._mark.split("=", 1)
-        kept = {key: each for key, each in os.environ.items() if not key.startswith("STOKER_")}
-        return {**kept, name: value, "WORK": str(self.work), "PYTHONPATH": str(_SOURCES)}
-
-    def start(
-        self,
-        *words: str,
-        program: tuple[str, ...] = ("-m", "stoker_agent"),
-        command: str = "run",
-        python: str = AGENT_PYTHON,
-        **how: Any,
-    ) -> None:
-        self.root.mkdir(exist_ok=True)
-        with self.root.joinpath("said").open("ab") as said:
-            self.process = subprocess.Popen(
-                [python, *program, command, "--root", str(self.root), *words],
-                env=self.environment,
-                cwd=self.work,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                **how,
-            )
 
     def call(self, *words: str, input: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         """Another process of the program, to its end."""
         return subprocess.run(
             [AGENT_PYTHON, "-m", "stoker_agent", *words],
-            env={**self.environment, **environment},
+            env={**self.variables, **environment},
             input=input,
             capture_output=True,
             text=True,
@@ -309,17 +282,8 @@ class Agent:
             check=False,
         )
 
-    def end(self, sign: signal.Signals = signal.SIGTERM) -> int:
-        """Send the signal to the agent alone, and its exit code."""
-        assert self.process is not None
-        self.process.send_signal(sign)
-        return self.process.wait(_PATIENCE_SECONDS)
-
     def kill(self) -> None:
         self.end(signal.SIGKILL)
-
-    def said(self) -> str:
-        return self.root.joinpath("said").read_text()
 
     def run_folder(self, id: str) -> Path:
         return self.root / "state" / "runs" / id
@@ -329,11 +293,6 @@ class Agent:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
-
-    def lines(self, name: str) -> list[str]:
-        """Lines of a file that scripts write below $WORK."""
-        path = self.work / name
-        return path.read_text().splitlines() if path.exists() else []
 
     def living(self) -> list[int]:
         """All processes that this agent ever started, itself too."""
@@ -379,5 +338,5 @@ def agent(tmp_path, server) -> Iterator[Agent]:
     made = Agent(tmp_path, server)
     yield made
     made.end_all()
-    if made.root.joinpath("said").exists():
-        print(made.said())  # shown of a test that failed
+    if made.folder.joinpath("agent.log").exists():
+        print(made.log)  # shown of a test that failed

@@ -251,10 +251,10 @@ def test_a_document_of_another_source_withdraws_nothing(server, agent, other):
     agent.start("--os-collect-config", str(config), "--polling-interval", "0.2")
     left = begun(server, agent)
     server.vanish()
-    server.until(lambda: "documents come from request now" in agent.said())
+    server.until(lambda: "documents come from request now" in agent.log)
     other.files["doc"] = carried(server, {"deployments": [], "other": 1}, revision=2)
     server.come_back()
-    server.until(lambda: "documents come from stoker now" in agent.said())
+    server.until(lambda: "documents come from stoker now" in agent.log)
     assert set(left) <= set(agent.living())
     server.change(cancel=True)
     assert server.result("c1")["deploy_status_code"] == 143

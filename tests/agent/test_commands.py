@@ -98,7 +98,7 @@ def test_logs_follow_a_run_until_its_end(agent, server):
     agent.start()
     server.until(lambda: agent.run_folder("c1").joinpath("stdout").exists())
     command = [AGENT_PYTHON, "-m", "stoker_agent", "logs", "-f", "--run", "c1", "--root", str(agent.root)]
-    with subprocess.Popen(command, env=agent.environment, stdout=subprocess.PIPE, text=True) as following:
+    with subprocess.Popen(command, env=agent.variables, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout.readline() == "first\n"
         agent.work.joinpath("go").touch()
         assert following.stdout.read() == "last\n"
@@ -110,7 +110,7 @@ def test_logs_follow_the_agent(agent, server):
     agent.start()
     server.until(lambda: server.polls)
     command = [AGENT_PYTHON, "-m", "stoker_agent", "logs", "-f", "--lines", "1", "--root", str(agent.root)]
-    with subprocess.Popen(command, env=agent.environment, stdout=subprocess.PIPE, text=True) as following:
+    with subprocess.Popen(command, env=agent.variables, stdout=subprocess.PIPE, text=True) as following:
         assert "agent.started" in following.stdout.readline()
         server.give(server.entry("c1", SCRIPT.format(0)))
         assert "run.started: run c1" in following.stdout.readline()
@@ -129,7 +129,7 @@ def test_a_single_pass_runs_what_follows_and_exits_with_the_outcome(agent, serve
     server.released["signal"].set()
     assert agent.process.wait(60) == exit_code
     assert server.result("c2")["deploy_status_code"] == code
-    assert f"2 runs, {int(code > 0)} failed" in agent.said()
+    assert f"2 runs, {int(code > 0)} failed" in agent.log
     assert [facts["hostname"] for facts in server.facts] == [socket.gethostname()]
 
 
@@ -137,7 +137,7 @@ def test_a_single_pass_without_an_answer_fails(agent, server):
     server.vanish()
     agent.start(command="run-once")
     assert agent.process.wait(60) == 1
-    assert "cannot poll" in agent.said()
+    assert "cannot poll" in agent.log
 
 
 def test_a_single_pass_says_that_results_are_left(agent, server):
@@ -145,7 +145,7 @@ def test_a_single_pass_says_that_results_are_left(agent, server):
     server.give(server.entry("c1", SCRIPT.format(0)))
     agent.start("--report-seconds", "0.5", command="run-once")
     assert agent.process.wait(60) == 1
-    assert "1 results are not reported yet" in agent.said()
+    assert "1 results are not reported yet" in agent.log
     server.answers.clear()
     server.give()
     agent.start(command="run-once")

@@ -128,18 +128,6 @@ def test_a_request_is_retried_after_an_error_of_the_server(server, agent, status
     assert agent.lines("runs") == ["ran"]
 
 
-@pytest.mark.parametrize("status", [404, 410])
-def test_a_report_of_an_unknown_run_is_dropped(server, agent, status):
-    server.answers["signal"] = [status]
-    server.give(server.entry("c1", ONCE))
-    agent.start()
-    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
-    server.give(server.entry("c1", ONCE), server.entry("c2", "true"))
-    server.result("c2")
-    assert [id for id, _ in server.signals] == ["c2"]
-    assert agent.lines("runs") == ["ran"]
-
-
 @pytest.mark.parametrize("status", [400, 413])
 def test_a_refused_report_is_replaced_by_a_failure_with_the_reason(server, agent, status):
     server.answers["signal"] = [status]
@@ -186,7 +174,7 @@ def test_an_agent_that_starts_during_an_outage_waits_for_the_server(server, agen
     server.give(server.entry("c1", ONCE))
     server.vanish()
     agent.start()
-    server.until(lambda: "cannot poll" in agent.said())
+    server.until(lambda: "cannot poll" in agent.log)
     server.come_back()
     server.result("c1")
 
@@ -322,7 +310,7 @@ def test_invalid_entries_of_a_document_do_not_stop_the_valid_ones(server, agent)
 def test_an_invalid_document_is_requested_again(server, agent, document):
     server.raw_document = document
     agent.start()
-    server.until(lambda: "cannot be read" in agent.said())
+    server.until(lambda: "cannot be read" in agent.log)
     server.raw_document = None
     server.give(server.entry("c1", ONCE))
     server.result("c1")
@@ -379,7 +367,7 @@ def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
 def test_after_sigterm_a_longer_run_is_reported_as_interrupted_at_the_next_start(server, agent):
     left = interrupted(server, agent, sign=signal.SIGTERM)
     assert server.result("c1")["deploy_status_code"] == 137
-    assert "agent.stopped: 1 runs are still in progress" in agent.said()
+    assert "agent.stopped: 1 runs are still in progress" in agent.log
     assert left not in agent.living()
 
 
@@ -472,7 +460,7 @@ def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_d
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
     server.give(server.entry("c2", ONCE))
     server.until(lambda: ("c2", {"state": "WAITING", "message": reason}) in server.progress)
-    assert "cannot write" in agent.said()
+    assert "cannot write" in agent.log
     assert agent.process.poll() is None
     server.give()
     subprocess.run(["mount", "-o", "remount,rw", str(state)], check=True)
@@ -503,10 +491,10 @@ def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(serve
     server.until((state / "facts.json").exists)
     server.vanish()
     # The agent has started and handled its document, so it no longer replaces files, which would make room again.
-    server.until(lambda: "poll.failed" in agent.said())
+    server.until(lambda: "poll.failed" in agent.log)
     filler = fill(state)
     agent.work.joinpath("go").touch()
-    server.until(lambda: "result.not_stored: cannot store the result of c1" in agent.said())
+    server.until(lambda: "result.not_stored: cannot store the result of c1" in agent.log)
     filler.unlink()
     agent.end()
     server.come_back()

@@ -53,8 +53,7 @@ def test_a_run_gets_a_fixed_set_of_variables_and_none_of_the_agents_own(server, 
 
 
 def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent(server, agent):
-    with agent.root.joinpath("etc", "environment").open("a") as file:
-        file.write("A=file\nB=file\nC=file\nSTOKER_RUN=file\n")
+    agent.run_variables += ["A=file", "B=file", "C=file", "STOKER_RUN=file"]
     entry = server.entry("c1", SHOW, A="input")
     entry["options"] = {"environment": {"A": "option", "B": "option", "NUMBER": 3, "STOKER_RUN": "option"}}
     server.give(entry)

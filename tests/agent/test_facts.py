@@ -200,7 +200,7 @@ def test_facts_outlive_an_outage_and_a_restart(agent, server):
     server.vanish()
     agent.hook("other", "#!/bin/sh\n")
     agent.start()
-    server.until(lambda: "poll.failed" in agent.said() or "cannot" in agent.said())
+    server.until(lambda: "poll.failed" in agent.log or "cannot" in agent.log)
     server.come_back()
     server.until(lambda: len(server.facts) == 2)
     assert "other" in server.facts[1]["hooks"]

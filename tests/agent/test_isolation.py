@@ -36,8 +36,8 @@ def open_agent(server):
     made.work.chmod(0o777)
     yield made
     made.end_all()
-    if made.root.joinpath("said").exists():
-        print(made.said())
+    if made.folder.joinpath("agent.log").exists():
+        print(made.log)
     shutil.rmtree(folder)
 
 

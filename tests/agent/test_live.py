@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.conftest import shortened
-from stoker_agent.live import parse, wants_progress
+from stoker_agent.live import parse
 
 pytestmark = pytest.mark.slow
 
@@ -159,11 +159,3 @@ def test_a_run_is_not_reported_as_interrupted_while_its_log_is_sent(server, agen
     agent.start()
     assert server.result("c1")["deploy_status_code"] == 0
     assert agent.lines("ran") == ["once"]
-
-
-def test_progress_is_not_signalled_by_transports_that_keep_one_signal(server):
-    aware = {"deploy_status_aware": "true"}
-    ways = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL", "NO_SIGNAL")
-    entries = {way: server.entry("c1", "true", **aware, deploy_signal_transport=way) for way in ways}
-    assert [way for way, entry in entries.items() if wants_progress(entry)] == list(ways[:3])
-    assert not wants_progress(server.entry("c1", "true", deploy_signal_transport="HEAT_SIGNAL"))

@@ -91,13 +91,13 @@ def test_an_agent_works_through_a_proxy_with_a_login_that_no_log_contains(agent,
         assert {target.partition(":")[0] for target in running.targets} == {"stoker.example"}
         status = agent.call("status", "--json", "--root", str(agent.root)).stdout
         log = agent.root.joinpath("logs", "agent.log").read_text()
-        texts = [agent.said(), log, status, shown, server.result("c1")["deploy_stdout"]]
+        texts = [agent.log, log, status, shown, server.result("c1")["deploy_stdout"]]
         assert not any("pass" in text for text in texts)
         running.login = "me:other"
         agent.end()
         agent.start()
         server.until(lambda: running.refused)
-        assert "pass" not in agent.said()
+        assert "pass" not in agent.log
 
 
 @pytest.mark.slow

@@ -310,15 +310,6 @@ def test_a_large_result_is_cut_to_head_and_tail(there, runs, report, transport, 
     assert (found["deploy_stderr"], found["answer"]) == ("err\n" * 9, 42)
 
 
-def test_outputs_that_are_too_large_become_a_failure_with_the_reason(there, runs, report):
-    reporter = report()
-    ended(runs, reporter, "c1", said(there, "HEAT_SIGNAL"), result={**RESULT, "big": "x" * 1_000_000})
-    reporter.wait(60)
-    (asked,) = results(there)
-    assert asked.json["deploy_status_code"] == 1
-    assert "larger than a report may be" in asked.json["deploy_status_reason"]
-
-
 def test_the_entry_on_disk_names_its_source(runs):
     runs.begin(entry("c1", {}), "heat")
     assert json.loads(runs.folder("c1").joinpath("entry.json").read_text())["stoker_source"] == "heat"

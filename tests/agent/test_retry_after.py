@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,9 @@ from stoker_agent.results import Results
 from stoker_agent.runs import Runs
 from stoker_agent.transports import Document, Senders
 from stoker_agent.web import Busy, Web
-from support.http_stub import Answering, Asked, Said, answering
+from support.http_stub import Asked, Said, answering
 from support.outboxes import empty
+from support.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
             results.announce(id)
 
         report("c1", "stoker", {})
-        _wait_for(there, 1)
+        until(lambda: len(there.asked) >= 1)
         report("c2", "stoker", {})
         for number, id in enumerate(("c3", "c4"), 2):  # each makes the outbox look at all messages
             report(id, "cfn", {"deploy_signal_id": f"{there.url}/cfn/{id}/signal", "deploy_signal_verb": "POST"})
-            _wait_for(there, number)
+            until(lambda number=number: len(there.asked) >= number)
         assert [asked.path.split("/")[-2] for asked in there.asked] == ["c1", "c3", "c4"]
         empty(outbox)
         senders.close()
@@ -112,7 +112,7 @@ def test_output_and_progress_of_a_run_pause(tmp_path: Path) -> None:
     (tmp_path / "progress").write_text("50 half\n")
     with answering(lambda _: Said(429, headers={"Retry-After": "100"})) as there:
         live = Live(Channel(Config(there.url, "s", "key")), "c1", tmp_path, {}, 1024)
-        _wait_for(there, 1)
+        until(lambda: len(there.asked) >= 1)
         live.end()
         assert live.over
         assert len(there.asked) == 1
@@ -163,11 +163,3 @@ def test_an_enrollment_without_a_requested_pause_fails_at_once(tmp_path: Path, m
         with pytest.raises(Unusable):
             enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
         assert len(there.asked) == 1
-
-
-def _wait_for(there: Answering, number: int) -> None:
-    """Wait until the server has received so many requests."""
-    until = time.monotonic() + 60
-    while len(there.asked) < number:
-        assert time.monotonic() < until
-        time.sleep(0.005)

@@ -240,12 +240,6 @@ def test_a_hook_may_ignore_its_large_input(server, agent):
     assert ran(server, agent, server.entry("c1", "x" * 1_000_000, group="foo"))["deploy_status_code"] == 0
 
 
-def test_a_daemon_that_keeps_the_output_open_does_not_delay_the_result(server, agent):
-    values = ran(server, agent, server.entry("c1", "setsid sleep 1000 &\necho $! >$WORK/pid; echo done"))
-    assert (values["deploy_stdout"], values["deploy_status_code"]) == ("done\n", 0)
-    assert int(agent.lines("pid")[0]) in agent.living()
-
-
 @pytest.mark.slow  # what ignores TERM is given some seconds
 def test_a_timeout_ends_the_whole_process_group(server, agent):
     script = """

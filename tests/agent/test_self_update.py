@@ -21,10 +21,10 @@ _BROKEN = "\nStoker.fetch = lambda *_: (_ for _ in ()).throw(Unreachable('broken
 @pytest.fixture
 def installed(agent, tmp_path):
     """The agent runs from a program file of version 0.0.1."""
-    agent.program = agent.root / "stoker-agent.pyz"
+    agent.file = agent.root / "stoker-agent.pyz"
     agent.root.mkdir(exist_ok=True)
-    agent.program.write_bytes(build_agent(tmp_path / "old", "0.0.1", "hooks/agent.py", "\n_RETRY_SECONDS = 0.1\n"))
-    agent.start(program=(str(agent.program),))
+    agent.file.write_bytes(build_agent(tmp_path / "old", "0.0.1", "hooks/agent.py", "\n_RETRY_SECONDS = 0.1\n"))
+    agent.start(program=(str(agent.file),))
     return agent
 
 
@@ -39,16 +39,16 @@ def shown_version(agent) -> str:
 
 
 def test_the_agent_becomes_the_served_program(installed, server, tmp_path):
-    old, new = installed.program.read_bytes(), build_agent(tmp_path / "new", "0.0.2")
+    old, new = installed.file.read_bytes(), build_agent(tmp_path / "new", "0.0.2")
     server.files["stoker-agent.pyz"] = new
     server.give({**server.entry("p1", None, group="agent"), "mode": "preview"})
     assert server.result("p1")["deploy_changes"][0]["diff"] == "Stoker serves another program"
-    assert installed.program.read_bytes() == old
+    assert installed.file.read_bytes() == old
     update(server, new)
     result = server.result("u1")
     assert (result["deploy_status_code"], result["deploy_changed"]) == (0, True)
     assert result["deploy_changes"] == [{"item": "stoker-agent", "outcome": "changed", "diff": "version 0.0.2"}]
-    assert installed.program.read_bytes() == new
+    assert installed.file.read_bytes() == new
     assert shown_version(installed) == "0.0.2"
     assert installed.process.poll() is None  # the same process
     server.until(lambda: read_record(installed.root / "state").state == "COMPLETE")
@@ -105,7 +105,7 @@ def test_the_restart_restores_the_old_program_if_the_agent_was_stopped(tmp_path,
 
 def test_an_update_that_was_interrupted_before_the_replacement_begins_again(installed, server, tmp_path):
     """As after a loss of power between the record of the replacement and the replacement."""
-    program, new = installed.program, build_agent(tmp_path / "new", "0.0.2")
+    program, new = installed.file, build_agent(tmp_path / "new", "0.0.2")
     server.until(lambda: server.polls)
     installed.end()
     record = UpdateRecord("u1", RESTARTING, "0" * 64, str(program), f"{program}.old", 60.0, 0.0)
@@ -117,12 +117,12 @@ def test_an_update_that_was_interrupted_before_the_replacement_begins_again(inst
 
 
 def test_a_program_without_contact_is_replaced_by_the_old_one(installed, server, tmp_path):
-    old = installed.program.read_bytes()
+    old = installed.file.read_bytes()
     server.until(lambda: server.polls)
     update(server, build_agent(tmp_path / "new", "0.0.3", "transports/stoker.py", _BROKEN), seconds=5.0)
     reason = "the new program had no contact with Stoker within 5 s: broken"
     assert server.result("u1")["deploy_status_reason"] == reason
-    assert installed.program.read_bytes() == old
+    assert installed.file.read_bytes() == old
     assert shown_version(installed) == "0.0.1"
     server.give(server.entry("c1", "#!/bin/sh\ntrue"))
     assert server.result("c1")["deploy_status_code"] == 0
@@ -143,11 +143,11 @@ def test_a_program_that_ends_at_once_is_replaced_by_the_old_one(installed, serve
     ],
 )
 def test_a_bad_program_is_never_installed(installed, server, tmp_path, module, text, etag, reason):
-    old = installed.program.read_bytes()
+    old = installed.file.read_bytes()
     server.etags["stoker-agent.pyz"] = etag
     update(server, build_agent(tmp_path / "new", "0.0.5", module, text))
     assert server.result("u1")["deploy_status_reason"] == reason
-    assert installed.program.read_bytes() == old
+    assert installed.file.read_bytes() == old
     server.give(server.entry("c1", "#!/bin/sh\ntrue"))
     assert server.result("c1")["deploy_status_code"] == 0
 

@@ -111,6 +111,25 @@ class Hook:
         self.environment.update(HEAT_SALT_CMD=str(salt_call), SALT_MINION_CONFIG=str(minion))
 
 
+def run_installed(
+    entry: Mapping[str, Any], hooks: Path, folder: Path, environment: Mapping[str, str], mode: str = "apply"
+) -> dict[str, Any]:
+    """Run an executable of the directory ``hooks`` as the agent does, and return the values of its report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    child = program(entry, hooks, Folders.of(folder), mode)
+    assert child.argv == [str(hooks / entry["group"])]
+    with (folder / child.stdout).open("wb") as output:
+        done = subprocess.run(
+            child.argv,
+            input=child.stdin,
+            env={**environment, **child.environment},
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    return {"deploy_status_code": done.returncode, **child.finish(done.returncode)}
+
+
 @dataclass
 class MachineHook(Hook):
     """A hook that runs as root of a test machine."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hooks.conftest import Hook
+from hooks.conftest import Hook, run_installed
 from stoker.store.open import Store
-from stoker_agent.programs import Folders, list_builtin, program
+from stoker_agent.programs import list_builtin
 from support.databases import sqlite_url
 from support.stacks import World, world
 from support.tools import find_tool
@@ -131,11 +130,7 @@ def test_the_hook_of_the_tutorial_applies_checks_and_undoes(tmp_path):
     entry = {"id": "a", "group": "line", "config": {"path": str(path), "line": "192.0.2.7 db"}, "inputs": []}
 
     def run(mode: str) -> dict[str, Any]:
-        child = program(entry, hooks, Folders.of(tmp_path), mode)
-        environment = {**os.environ, **child.environment}
-        done = subprocess.run(child.argv, input=child.stdin, env=environment, capture_output=True, check=True)
-        tmp_path.joinpath(child.stdout).write_bytes(done.stdout)
-        return child.finish(done.returncode)
+        return run_installed(entry, hooks, tmp_path, os.environ, mode)
 
     assert run("check")["deploy_changed"] is True
     assert path.read_text() == "127.0.0.1 localhost\n"

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from stoker_agent.programs import Folders, program
+from hooks.conftest import Hook, run_installed
 
 pytestmark = pytest.mark.slow
 
@@ -320,27 +320,13 @@ def run_alone(hook: Path, case: Case, folder: Path) -> dict[str, Any]:
 
 def run_own(case: Case, folder: Path) -> dict[str, Any]:
     """Run Stoker's hook as its agent does."""
-    runs = folder / "runs" / ID
-    runs.mkdir(parents=True)
-    child = program(entry_of(case, folder), folder / "none", Folders.of(runs))
-    environment = {**environment_of(case, folder), **child.environment}
-    done = subprocess.run(child.argv, input=child.stdin, env=environment, capture_output=True, check=False, timeout=120)
-    output = {"deploy_stdout": done.stdout.decode(), "deploy_stderr": done.stderr.decode()}
-    return {**output, "deploy_status_code": done.returncode, **child.finish(done.returncode)}
+    outcome = Hook(case.group, folder, environment_of(case, folder)).run(entry_of(case, folder))
+    return {"deploy_stdout": outcome.stdout, "deploy_stderr": outcome.stderr, **outcome.report}
 
 
 def run_under_stoker(hook: Path, case: Case, folder: Path) -> dict[str, Any]:
     """Run an installed hook as Stoker's agent does."""
-    runs = folder / "runs" / ID
-    runs.mkdir(parents=True)
-    child = program(entry_of(case, folder), hook.parent, Folders.of(runs))
-    assert child.argv == [str(hook)]
-    environment = {**environment_of(case, folder), **child.environment}
-    with (runs / child.stdout).open("wb") as output:
-        done = subprocess.run(
-            child.argv, input=child.stdin, env=environment, stdout=output, stderr=subprocess.PIPE, check=False
-        )
-    return {"deploy_status_code": done.returncode, **child.finish(done.returncode)}
+    return run_installed(entry_of(case, folder), hook.parent, folder / "runs" / ID, environment_of(case, folder))
 
 
 def calls_in(record: Path) -> list[Call]:

@@ -33,6 +33,8 @@ class OwnAgent:
     process: subprocess.Popen[bytes] | None = None
     #: Arguments of Python that start the agent, such as the path of a program.
     program: tuple[str, ...] = ("-m", "stoker_agent")
+    #: Additional lines of the file with variables for runs.
+    run_variables: list[str] = field(default_factory=list)
 
     @property
     def root(self) -> Path:
@@ -56,28 +58,42 @@ class OwnAgent:
         path = self.work / name
         return path.read_text().splitlines() if path.exists() else []
 
-    def start(self, *words: str) -> None:
-        """Start the agent with additional arguments."""
-        self.work.mkdir(parents=True, exist_ok=True)
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its processes."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
-        self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
-        self.root.joinpath("etc", "environment").write_text(f"WORK={self.work}\n")
         folders = (str(_SOURCES), self.environment.get("PYTHONPATH"))
-        command = [AGENT_PYTHON, *self.program, "run", "--root", str(self.root), *self.words, *words]
+        return {**kept, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+
+    def start(
+        self,
+        *words: str,
+        program: tuple[str, ...] | None = None,
+        command: str = "run",
+        python: str = AGENT_PYTHON,
+        **options: Any,
+    ) -> None:
+        """Start the agent with additional arguments. ``options`` are those of Popen."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
+        lines = [f"WORK={self.work}", *self.run_variables]
+        self.root.joinpath("etc", "environment").write_text("\n".join(lines) + "\n")
         with self.folder.joinpath("agent.log").open("ab") as log:
             self.process = subprocess.Popen(
-                command,
-                env={**kept, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+                [python, *(program or self.program), command, "--root", str(self.root), *self.words, *words],
+                env=self.variables,
+                cwd=self.work,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                **options,
             )
 
-    def end(self, sign: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal and wait for the end of the agent."""
+    def end(self, sign: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal to the agent alone, wait for its end, and return its exit code."""
         assert self.process is not None
         self.process.send_signal(sign)
-        self.process.wait(60)
+        return self.process.wait(60)
 
     def enroll(self, stoker: Served, name: str, url: str | None = None) -> None:
         """
