@@ -201,7 +201,8 @@ class Agent:
         while True:
             self.tidy()
             self._lost.report()
-            self._problem.retry()
+            if self._problem.reason:
+                self._problem.check()
             if all(thread.is_alive() for thread in loops):
                 self._manager.notify("WATCHDOG=1")
             time.sleep(_UPKEEP_SECONDS)

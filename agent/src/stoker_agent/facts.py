@@ -62,7 +62,7 @@ def collect(hooks: Path, site: Path, tools: Mapping[str, str]) -> Dict[str, Any]
         "os": _os(),
         "kernel": os.uname().release,
         "arch": os.uname().machine,
-        "cpus": _cpus(),
+        "cpus": len(os.sched_getaffinity(0)),
         "memory_mb": _memory(),
         "hostname": hostname,
         "fqdn": _fqdn(hostname),
@@ -95,13 +95,6 @@ def _os() -> Dict[str, str]:
         "codename": values.get("VERSION_CODENAME", ""),
     }
     return {name: value[:_LONGEST] for name, value in os_facts.items() if value}
-
-
-def _cpus() -> Optional[int]:
-    try:
-        return len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):
-        return os.cpu_count()
 
 
 def _memory() -> Optional[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -271,12 +272,7 @@ def _has_exceeded_memory(report: Path) -> bool:
         lines = report.read_text().splitlines()
     except OSError:
         return False
-    return any(_kills(line) for line in lines)
-
-
-def _kills(line: str) -> Optional[int]:
-    name, _, count = line.partition(" ")
-    return int(count) if name == "oom_kill" and count.isdigit() else None
+    return any(re.fullmatch("oom_kill [1-9][0-9]*", line) for line in lines)
 
 
 _SYSTEMD = _Systemd()

@@ -259,7 +259,10 @@ def _external(executable: Path, config: Mapping[str, Any], folders: Folders, mod
         reason = f"the hook {executable} does not support {mode}: it does not use the variable {hook_contract.MODE}"
         raise CannotRun(reason, hook_contract.UNSUPPORTED)
     if folders.run in executable.parents and folders.working != folders.run:
-        executable = _copy(executable, folders.working / "delivered")
+        # The delivered hook is only for the agent's own user.
+        copy = folders.working / "delivered" / executable.name
+        write(copy, executable.read_bytes(), 0o500, folder_mode=0o700)
+        executable = copy
     return Program(
         argv=[str(executable)],
         environment={hook_contract.MODE: mode},
@@ -268,15 +271,6 @@ def _external(executable: Path, config: Mapping[str, Any], folders: Folders, mod
         working=folders.working,
         finish=lambda code: _answer(folders.run / ANSWER, code),
     )
-
-
-def _copy(delivered: Path, folder: Path) -> Path:
-    """
-    Copy a delivered hook, which only the agent's user can execute, for the run's user. Raises OSError.
-    """
-    copy = folder / delivered.name
-    write(copy, delivered.read_bytes(), 0o500, folder_mode=0o700)
-    return copy
 
 
 def _answer(path: Path, code: int) -> Dict[str, Any]:

@@ -181,36 +181,35 @@ def find_process(paths: Paths) -> Optional[int]:
 
 def stop_process(paths: Paths) -> None:
     """End the running agent, if there is one, and wait for its end. Raises Unusable if it does not end."""
-    deadline = time.monotonic() + _STOP_SECONDS
-    sign = signal.SIGTERM
-    while True:
+    for sign in (signal.SIGTERM, signal.SIGKILL):
         pid = find_process(paths)
         if pid is None:
             return
         if not pid:
-            raise Unusable(f"an agent of an earlier version runs for {paths.state}: end it, then run this again")
+            raise Unusable(f"an agent runs for {paths.state} and its process is not known: end it, then run this again")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, sign)
-        _await_end(paths, deadline)
-        if sign == signal.SIGKILL and find_process(paths) is not None:
-            raise Unusable(f"the agent (process {pid}) does not end")
-        sign, deadline = signal.SIGKILL, time.monotonic() + _STOP_SECONDS
+        if _wait_until(paths, runs=False, seconds=_STOP_SECONDS):
+            return
+    raise Unusable(f"the agent (process {pid}) does not end")
 
 
-def _await_end(paths: Paths, deadline: float) -> None:
-    while find_process(paths) is not None and time.monotonic() < deadline:
+def _wait_until(paths: Paths, *, runs: bool, seconds: float) -> bool:
+    """Wait until the agent runs, or does not. Return whether that is so in time."""
+    deadline = time.monotonic() + seconds
+    while (find_process(paths) is not None) != runs:
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.05)
+    return True
 
 
 def _start_process(paths: Paths, command: Sequence[str]) -> None:
     """Start the agent. Raises Unusable if it does not start."""
     nothing = subprocess.DEVNULL
     subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, cwd="/")
-    deadline = time.monotonic() + _START_SECONDS
-    while find_process(paths) is None:
-        if time.monotonic() > deadline:
-            raise Unusable(f"the agent does not start: see {paths.logs / 'agent.log'}")
-        time.sleep(0.05)
+    if not _wait_until(paths, runs=True, seconds=_START_SECONDS):
+        raise Unusable(f"the agent does not start: see {paths.logs / 'agent.log'}")
 
 
 def _link() -> None:

@@ -26,11 +26,6 @@ class Unverified(Unreachable):
     """The document has no valid signature for this server, or is older than an accepted one."""
 
 
-def _canonical(value: Any) -> bytes:
-    """Return JSON in the form that the server signs."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-
-
 class Verifier:
     """
     Verifies documents with the key that derives from ``credential``.
@@ -87,7 +82,8 @@ class Verifier:
     def _signature(self, document: Dict[str, Any], section: Dict[str, Any]) -> str:
         """Return the HMAC of the document without its signature, in the canonical form that the server signs."""
         rest = {name: value for name, value in section.items() if name != HMAC}
-        return hmac.new(self._key, _canonical({**document, SECTION: rest}), hashlib.sha256).hexdigest()
+        text = json.dumps({**document, SECTION: rest}, sort_keys=True, separators=(",", ":"))
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
     def _read(self) -> int:
         """Return the stored revision, or 0 if none is stored for this server."""

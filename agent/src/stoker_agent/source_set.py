@@ -36,12 +36,12 @@ class SourceSet:
         self._enrolled = config is not None
         verifier = Verifier(credential, paths.state, self._report_refusal) if credential else None
         self._making = Making(config, paths.hooks, settings.polling, settings.ca_file, verifier)
-        self._made: Dict[str, Source] = {name: self._make(settings, name) for name in self._names(settings)}
+        self._made: Dict[str, Source] = {name: self._make(settings, name) for name in settings.usable(self._enrolled)}
 
     @property
     def sources(self) -> List[Source]:
         """The current sources, in order of preference."""
-        return [self._made[name] for name in self._names(self._settings)]
+        return [self._made[name] for name in self._settings.usable(self._enrolled)]
 
     def update(self, collect: Mapping[str, Any]) -> Optional[Sequence[Source]]:
         """Apply and store a document's ``os-collect-config``. Return the new sources, or None without a change."""
@@ -50,11 +50,11 @@ class SourceSet:
             self._keep(now)
         if (now.order, now.sections) == (before.order, before.sections):
             return None
-        _log.info("sources.changed: the document sets the sources %s", ", ".join(self._names(now)))
+        names = now.usable(self._enrolled)
+        _log.info("sources.changed: the document sets the sources %s", ", ".join(names))
         same = {name for name in before.order if before.sections.get(name) == now.sections.get(name)}
         self._made = {
-            name: self._made[name] if name in same and name in self._made else self._make(now, name)
-            for name in self._names(now)
+            name: self._made[name] if name in same and name in self._made else self._make(now, name) for name in names
         }
         self._settings = now
         return self.sources
@@ -65,9 +65,6 @@ class SourceSet:
             self._report_at = time.monotonic() + _REFUSAL_SECONDS
             body = {"source": source, "reason": reason}
             self._outbox.post("refusal of a document", "POST", "/agent/v1/refusals", body)
-
-    def _names(self, settings: Settings) -> List[str]:
-        return settings.usable(self._enrolled)
 
     def _keep(self, settings: Settings) -> None:
         try:

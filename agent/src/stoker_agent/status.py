@@ -32,7 +32,7 @@ class StatusFile:
     def __init__(self, state: Path) -> None:
         self._path = state / _NAME
         self._contact = state / _CONTACT
-        self._values: Dict[str, Any] = {}
+        self._values: Dict[str, Any] = {"failures": {}}
 
     def start(self, sources: Sequence[str]) -> None:
         """Record the start of this process, which uses these sources."""
@@ -51,7 +51,7 @@ class StatusFile:
         """Record that the source has answered."""
         with contextlib.suppress(OSError):
             self._contact.touch(mode=0o600)
-        failures: Dict[str, Any] = self._values.setdefault("failures", {})
+        failures: Dict[str, Any] = self._values["failures"]
         if self._values.get("source") == source and source not in failures:
             return
         failures.pop(source, None)
@@ -61,7 +61,7 @@ class StatusFile:
     def record_failure(self, source: str, error: Unreachable) -> None:
         """Record that the source does not answer, or refuses this agent."""
         message = str(error)
-        failures: Dict[str, Any] = self._values.setdefault("failures", {})
+        failures: Dict[str, Any] = self._values["failures"]
         before = failures.get(source, {})
         if before.get("message") == message:
             return

@@ -50,11 +50,6 @@ class WriteProblem:
         else:
             self.clear()
 
-    def retry(self) -> None:
-        """Find out whether a problem has ended."""
-        if self.reason:
-            self.check()
-
     def record(self, error: OSError) -> None:
         """Record that a run cannot begin, and try no other for a while."""
         self._set(error)

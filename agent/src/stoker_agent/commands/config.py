@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from stoker_agent import proxy
 from stoker_agent.config import Config, Paths, Unusable, keep, read
@@ -31,16 +31,18 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
         return 0
     if options.name is None or (options.action == "set") != (options.value is not None):
         raise Unusable(f"this command is `config {options.action} NAME{' VALUE' if options.action == 'set' else ''}`")
-    keep(paths.config, _change(config, options.name, options.value))
+    change: Dict[str, Any] = {options.name: _parse(options.name, options.value)}
+    keep(paths.config, config._replace(**change))
     print("restart the agent to use the change (systemctl restart stoker-agent)")
     return 0
 
 
-def _change(config: Config, name: str, value: Optional[str]) -> Config:
+def _parse(name: str, value: Optional[str]) -> Optional[str]:
+    """Return the value of a setting. Raises Unusable."""
     if value is None:
         if name == "url":
             raise Unusable("an enrolled agent needs a URL")
-        return _replace(config, name, None)
+        return None
     if name == "proxy" and "@" in value:
         raise Unusable(
             "every user of this machine can read a password on a command line: give the URL on standard input"
@@ -55,11 +57,7 @@ def _change(config: Config, name: str, value: Optional[str]) -> Config:
         if not Path(value).exists():
             raise Unusable(f"{value} is not there")
         value = str(Path(value).absolute())
-    return _replace(config, name, value.rstrip("/") if name == "url" else value)
-
-
-def _replace(config: Config, name: str, value: Any) -> Config:
-    return config._replace(**{name: value})
+    return value.rstrip("/") if name == "url" else value
 
 
 def _show(config: Config, name: str) -> str:

@@ -45,18 +45,11 @@ def apply(run: HookRun) -> Result:
 
 
 def check(run: HookRun) -> Result:
-    """Call the module's ``check``."""
-    return _call(run, "check")
+    """Call the module's function for the mode: ``check``, ``preview`` or ``undo``."""
+    return _call(run, run.mode)
 
 
-def preview(run: HookRun) -> Result:
-    """Call the module's ``preview``."""
-    return _call(run, "preview")
-
-
-def undo(run: HookRun) -> Result:
-    """Call the module's ``undo``."""
-    return _call(run, "undo")
+preview = undo = check
 
 
 def _call(run: HookRun, function: str) -> Result:
