@@ -45,6 +45,19 @@ class Site:
     def home(self) -> str:
         return f"{self.stoker.url}/console/p/{self.stoker.project}/"
 
+    def create_stack(self, name: str, template: Any, state: str = "CREATE_COMPLETE", **more: Any) -> str:
+        """Create a stack, wait until it has this state, and return its path."""
+        body = {"stack_name": name, "template": template, "disable_rollback": True, **more}
+        answer = self.stoker.heat("POST", "/stacks", body)
+        assert answer.status == 201, answer.raw
+        path = f"/stacks/{name}/{answer.body['stack']['id']}"
+        self.stoker.until(lambda: self.stack_at(path)["stack_status"] == state)
+        return path
+
+    def stack_at(self, path: str) -> dict[str, Any]:
+        stack: dict[str, Any] = self.stoker.heat("GET", path).body["stack"]
+        return stack
+
     def trigger(self, script: str, name: str = "task", most: int | None = None) -> dict[str, Any]:
         """Run a script on all servers of the group, or on ``most`` of them."""
         body = {"name": name, "group": "script", "config": script}
@@ -175,6 +188,13 @@ def is_loaded(page: Page) -> None:
     """Wait until a page shows its content."""
     expect(page.locator("main h1")).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0)
+
+
+def confirm(page: Page, label: str) -> None:
+    """Press a button, and the one of the question that follows."""
+    page.get_by_role("button", name=label, exact=True).first.click()
+    page.get_by_role("dialog").get_by_role("button", name=label, exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def problems_of(page: Page, axe: str) -> list[str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from support.accounts import PASSWORD
 
-from .conftest import HOSTILE, Site
+from .conftest import HOSTILE, Site, confirm
 
 CONTENT = "Managed by Stoker\n"
 
@@ -77,13 +77,6 @@ def change_file(site: Site, server: dict[str, Any]) -> None:
     site.stoker.until(
         lambda: site.stoker.heat("GET", f"/checks?state=DRIFTED&server={server['id']}").body["checks"] != []
     )
-
-
-def confirm(page: Page, label: str) -> None:
-    """Press a button, and the one of the question that follows."""
-    page.get_by_role("button", name=label, exact=True).first.click()
-    page.get_by_role("dialog").get_by_role("button", name=label, exact=True).click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_the_menu_leads_to_the_other_pages_without_a_mouse(open_window, fleet):

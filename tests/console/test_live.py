@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from support.accounts import PASSWORD, create_project
 
-from .conftest import HOSTILE, WAITING, Site
+from .conftest import HOSTILE, WAITING, Site, confirm
 
 
 @pytest.fixture
@@ -65,9 +65,7 @@ def test_a_trigger_is_cancelled_from_its_page(open_window, site, script):
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
-    page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
+    confirm(page, "Cancel")
     assert site.ended(trigger)["status"] == "CANCELLED"
     expect(page.locator(".facts .state").first).to_contain_text("cancelled")
 

@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect
 
 from support.install_line import Machine
 
+from .conftest import confirm
+
 
 def rows(page: Page) -> Any:
     return page.get_by_role("group", name="Servers", exact=True).locator("tbody tr")
@@ -204,8 +206,7 @@ def test_machines_that_wait_are_approved_together(open_window, site):
     page.goto(page.url.replace("enroll", "servers?status=PENDING_APPROVAL"))
     expect(rows(page)).to_have_count(2)
     page.get_by_role("button", name="Select this page").click()
-    page.get_by_role("button", name="Approve").click()
-    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    confirm(page, "Approve")
     expect(page.get_by_text("No server matches these filters.")).to_be_visible()
     counts = site.stoker.heat("GET", "/server_counts?name=waiting*").body["server_counts"]
     assert counts["total"] == 2

@@ -72,19 +72,6 @@ def on_web(site: Site, text: str, **more: Any) -> dict[str, Any]:
     )
 
 
-def create(site: Site, name: str, template: Any, **more: Any) -> str:
-    answer = site.stoker.heat("POST", "/stacks", {"stack_name": name, "template": template, **more})
-    assert answer.status == 201, answer.raw
-    path = f"/stacks/{name}/{answer.body['stack']['id']}"
-    site.stoker.until(lambda: stack(site, path)["stack_status"] == "CREATE_COMPLETE")
-    return path
-
-
-def stack(site: Site, path: str) -> dict[str, Any]:
-    shown: dict[str, Any] = site.stoker.heat("GET", path).body["stack"]
-    return shown
-
-
 def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
     page = open_window("stacks").page
     page.get_by_role("link", name="New stack").click()
@@ -108,7 +95,7 @@ def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
     page.get_by_role("button", name="Create pasted").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("pasted")
     wait_complete(page)
-    shown = stack(site, page.url.partition(site.stoker.project)[2])
+    shown = site.stack_at(page.url.partition(site.stoker.project)[2])
     assert shown["parameters"]["size"] == "12"
     assert json.loads(shown["parameters"]["flags"]) == {"b": [True]}
     assert shown["parameters"]["names"] == "x,y"
@@ -127,7 +114,7 @@ def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
     wait_complete(page, "update complete")
     resources = site.stoker.heat("GET", f"/stacks/pasted/{shown['id']}/resources/all").body["resource"]
     assert "very secret" not in json.dumps(resources)
-    assert stack(site, f"/stacks/pasted/{shown['id']}")["parameters"]["size"] == "8"
+    assert site.stack_at(f"/stacks/pasted/{shown['id']}")["parameters"]["size"] == "8"
 
 
 def test_errors_of_a_template_stand_at_their_lines(open_window):
@@ -197,7 +184,7 @@ def test_a_template_is_an_example_or_an_entry_of_the_catalog(open_window, site):
 
 def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_window, site, axe):
     more = {"key": {"type": "OS::Heat::RandomString", "properties": {"length": 8}}}
-    path = create(site, "planned", on_web(site, "#!/bin/sh\necho one\necho same\n", **more))
+    path = site.create_stack("planned", on_web(site, "#!/bin/sh\necho one\necho same\n", **more))
     page = open_window(f"update-stack{path.removeprefix('/stacks')}").page
     expect(editor(page)).to_contain_text("echo one")
     text = editor(page).inner_text().replace("\n\n", "\n")
@@ -216,7 +203,7 @@ def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_
     # The hook for scripts cannot preview, on both servers alike.
     expect(page.locator(".plan-list details").filter(has_text="unknown")).to_have_count(2)
     assert site.stoker.heat("POST", f"{path}/actions", {"check": None}).status in (200, 201, 202)
-    site.stoker.until(lambda: stack(site, path)["stack_status"] == "CHECK_COMPLETE")
+    site.stoker.until(lambda: site.stack_at(path)["stack_status"] == "CHECK_COMPLETE")
     page.get_by_role("button", name="Apply plan").click()
     expect(page.get_by_role("alert")).to_contain_text("is out of date")
     expect(page.get_by_role("button", name="Apply plan")).to_have_count(0)
@@ -228,7 +215,7 @@ def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_
 
 
 def test_an_unchanged_template_changes_nothing(open_window, site):
-    path = create(site, "same", on_web(site, "#!/bin/sh\necho 'a: b' # {c}\n\n  exit 0"))
+    path = site.create_stack("same", on_web(site, "#!/bin/sh\necho 'a: b' # {c}\n\n  exit 0"))
     page = open_window(f"update-stack{path.removeprefix('/stacks')}").page
     editor(page).focus()
     page.keyboard.press("Control+Home")

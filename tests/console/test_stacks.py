@@ -13,22 +13,9 @@ from playwright.sync_api import expect
 
 from support.templates import config, template
 
-from .conftest import Site, problems_of
+from .conftest import confirm, problems_of
 
 MACHINE = {"image": "local", "flavor": "local"}
-
-
-def create(site: Site, name: str, template: Any, state: str = "CREATE_COMPLETE", **more: Any) -> str:
-    body = {"stack_name": name, "template": template, **more}
-    answer = site.stoker.heat("POST", "/stacks", body)
-    assert answer.status == 201, answer.raw
-    path = f"/stacks/{name}/{answer.body['stack']['id']}"
-    site.stoker.until(lambda: status(site, path) == state)
-    return path
-
-
-def status(site: Site, path: str) -> str:
-    return str(site.stoker.heat("GET", path).body["stack"]["stack_status"])
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +37,11 @@ def lanes(site) -> str:
     inner = template({"one": value(1), "two": {**value(2), "depends_on": ["one"]}})
     last = {**value(3), "depends_on": ["nest"]}
     resources = {"script": script, **runs, "nest": {"type": "inner.yaml"}, "last": last}
-    return create(
-        site,
+    return site.create_stack(
         "lanes",
         template(resources, parameters={"secret": {"type": "string", "hidden": True, "default": "not to be shown"}}),
         "CREATE_FAILED",
         files={"inner.yaml": json.dumps(inner)},
-        disable_rollback=True,
     )
 
 
@@ -126,7 +111,7 @@ def test_template_and_environment_hide_secrets(open_window, site, lanes, axe):
 
 
 def test_a_snapshot_is_taken_restored_and_deleted(open_window, site, axe):
-    path = create(site, "saved", template({"v": value("before")}))
+    path = site.create_stack("saved", template({"v": value("before")}))
     page = open_window(f"{path[1:]}?tab=snapshots").page
     page.get_by_label("Name of a snapshot").fill("first")
     page.get_by_role("button", name="Take a snapshot").click()
@@ -135,9 +120,8 @@ def test_a_snapshot_is_taken_restored_and_deleted(open_window, site, axe):
     assert problems_of(page, axe) == []
     changed = {"template": template({"v": value("after")})}
     assert site.stoker.heat("PUT", path, changed).status == 202
-    site.stoker.until(lambda: status(site, path) == "UPDATE_COMPLETE")
-    page.get_by_role("button", name="Restore").click()
-    page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+    site.stoker.until(lambda: site.stack_at(path)["stack_status"] == "UPDATE_COMPLETE")
+    confirm(page, "Restore")
     expect(page.locator(".facts .state").first).to_contain_text("restore complete")
     shown = site.stoker.heat("GET", f"{path}/template").body
     assert shown["resources"]["v"]["properties"]["value"] == "before"
@@ -148,7 +132,7 @@ def test_a_snapshot_is_taken_restored_and_deleted(open_window, site, axe):
 
 def test_a_large_stack_is_a_table_first(open_window, site):
     resources = {f"v{n}": {**value(n), **({"depends_on": [f"v{n - 1}"]} if n % 10 else {})} for n in range(400)}
-    path = create(site, "large", template(resources))
+    path = site.create_stack("large", template(resources))
     page = open_window(f"{path[1:]}?tab=graph").page
     expect(page.locator("table").first).to_have_attribute("aria-rowcount", "401")
     page.get_by_role("button", name="Draw all of them").click()
