@@ -28,7 +28,7 @@ export function RunComparison({ deployment, run, other }: { deployment: string; 
   );
   const rows = valuesOf(run, other);
   const columns: Column<Difference>[] = [
-    { title: "Differs", cell: (row) => row.name },
+    { title: "Differs", cell: (row) => <span class="breaks">{row.name}</span> },
     ...[other, run].map((one) => ({ title: `Run ${one.number}`, cell: (row: Difference) => row.cellOf(one) })),
   ];
   return (
@@ -82,7 +82,7 @@ function valuesOf(run: Run, other: Run): Difference[] {
   return [
     { name: "State", cellOf: (one) => <State of={one.status ?? one.state} /> },
     { name: "Queued", cellOf: (one) => <Time at={one.queued_time} /> },
-    ...differing.map(([name, valueOf]) => ({ name, cellOf: (one: Run) => <span class="mono">{textOf(valueOf(one))}</span> })),
+    ...differing.map(([name, valueOf]) => ({ name, cellOf: (one: Run) => <span class="mono breaks">{textOf(valueOf(one))}</span> })),
   ];
 }
 

@@ -96,7 +96,7 @@ export function SchedulesPage() {
 }
 
 function titleOf(borders: readonly number[]): string {
-  const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: ZONE });
+  const format = new Intl.DateTimeFormat("en", { day: "numeric", month: "long", year: "numeric", timeZone: ZONE });
   return format.formatRange(borders[0]!, borders[DAYS]! - 1);
 }
 
