@@ -58,6 +58,12 @@ class Site:
         stack: dict[str, Any] = self.stoker.heat("GET", path).body["stack"]
         return stack
 
+    def end_session(self, account: Account) -> None:
+        """Revoke the tokens of a user, who can log in again."""
+        path, headers = f"/identity/v3/users/{account.user_id}", {"X-Auth-Token": self.stoker.token}
+        for enabled in (False, True):
+            assert self.stoker.request("PATCH", path, {"user": {"enabled": enabled}}, headers).status == 200
+
     def trigger(self, script: str, name: str = "task", most: int | None = None) -> dict[str, Any]:
         """Run a script on all servers of the group, or on ``most`` of them."""
         body = {"name": name, "group": "script", "config": script}
@@ -172,16 +178,29 @@ def open_window(site: Site, chromium: Browser) -> Iterator[Open]:
         )
         name, password = (account.name, PASSWORD) if account else ("admin", site.stoker.environment["OS_PASSWORD"])
         window.page.goto(site.home + path)
-        window.page.get_by_label("User name").fill(name)
-        window.page.get_by_label("Password").fill(password)
-        window.page.get_by_role("button", name="Sign in").click()
-        window.page.get_by_role("navigation").wait_for()
+        sign_in(window.page, name, password)
         return window
 
     yield open
     for context in contexts:
         context.close()
     assert [complaint for window in windows for complaint in window.complaints] == []
+
+
+def sign_in(page: Page, name: str, password: str) -> None:
+    page.get_by_label("User name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("navigation").wait_for()
+
+
+def sign_in_again(page: Page) -> None:
+    """Write the password into the dialog over a page whose session has ended."""
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Your session has ended")
+    dialog.get_by_label("Password").fill(PASSWORD)
+    dialog.get_by_role("button", name="Sign in").click()
+    expect(dialog).to_have_count(0)
 
 
 def is_loaded(page: Page) -> None:

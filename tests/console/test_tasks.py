@@ -124,7 +124,7 @@ class Hands:
 @pytest.fixture
 def hands(open_window) -> Hands:
     page = open_window().page
-    page.get_by_role("heading", level=1).wait_for()
+    is_loaded(page)
     return Hands(page)
 
 

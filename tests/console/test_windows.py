@@ -11,14 +11,14 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from support import waiting
-from support.accounts import PASSWORD, create_project
+from support.accounts import create_project
 from support.path_proxy import path_proxy
 from support.ports import free_port
 from support.server import Served
 from support.source_code import SERVER
 from support.templates import config, template
 
-from .conftest import Site
+from .conftest import Site, sign_in, sign_in_again
 
 PAUSED, HELD = "[data-connection=paused]", "[data-connection=held]"
 
@@ -29,18 +29,6 @@ def new_stack(site: Site) -> Iterator[str]:
     name = f"new-{uuid4().hex[:6]}"
     yield name
     site.stoker.heat("DELETE", f"/stacks/{name}")
-
-
-def create(site: Site, name: str) -> None:
-    answer = site.stoker.heat("POST", "/stacks", {"stack_name": name, "template": template({"a": config()})})
-    assert answer.status == 201, answer.raw
-
-
-def sign_in(page: Page, site: Site) -> None:
-    page.get_by_label("User name").fill("admin")
-    page.get_by_label("Password").fill(site.stoker.environment["OS_PASSWORD"])
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("navigation").wait_for()
 
 
 def streams_of(page: Page) -> int:
@@ -68,7 +56,7 @@ def test_seven_windows_share_four_streams(open_window, site, new_stack):
     assert streams_of(first) == 4
     paused = next(page for page in pages if page.locator(PAUSED).count())
     expect(paused.locator(".stale tbody tr").first).to_be_visible()
-    create(site, new_stack)
+    site.create_stack(new_stack, template({"a": config()}))
     live = next(page for page in pages if not page.locator(PAUSED).count())
     expect(live.get_by_role("link", name=new_stack)).to_be_visible()
     assert paused.get_by_role("link", name=new_stack).count() == 0
@@ -84,7 +72,7 @@ def test_a_hidden_window_closes_its_stream_and_catches_up(open_window, site, new
     waiting.until(lambda: streams_of(page) == 1, 60)
     hide(page, True)
     waiting.until(lambda: streams_of(page) == 0, 60)
-    create(site, new_stack)
+    site.create_stack(new_stack, template({"a": config()}))
     hide(page, False)
     expect(page.get_by_role("link", name=new_stack)).to_be_visible()
     expect(page.locator(".banner")).to_have_count(0)
@@ -95,9 +83,9 @@ def test_a_console_below_the_path_of_a_proxy_is_live(open_window, site, new_stac
     page = open_window("").page.context.new_page()
     with path_proxy(site.stoker.port, "/sites/stoker") as url:
         page.goto(f"{url}/console/p/{site.stoker.project}/stacks")
-        sign_in(page, site)
+        sign_in(page, "admin", site.stoker.environment["OS_PASSWORD"])
         expect(page.locator("tbody tr").first).to_be_visible()
-        create(site, new_stack)
+        site.create_stack(new_stack, template({"a": config()}))
         expect(page.get_by_role("link", name=new_stack)).to_be_visible()
         page.get_by_role("link", name="shop", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text("shop")
@@ -109,7 +97,7 @@ def test_a_proxy_that_holds_a_stream_back_is_named(open_window, site):
     page = open_window("").page.context.new_page()
     with path_proxy(site.stoker.port, "/stoker", is_buffering=True) as url:
         page.goto(f"{url}/console/p/{site.stoker.project}/stacks")
-        sign_in(page, site)
+        sign_in(page, "admin", site.stoker.environment["OS_PASSWORD"])
         expect(page.locator("tbody tr").first).to_be_visible()
         expect(page.locator(HELD)).to_contain_text("a proxy holds the stream back")
         expect(page.locator(".stale tbody tr").first).to_be_visible()
@@ -164,14 +152,8 @@ def test_a_role_that_ends_ends_the_updates(open_window, site):
     window = open_window("stacks", account=site.reader)
     page = window.page
     expect(page.locator("tbody tr").first).to_be_visible()
-    path = f"/identity/v3/users/{site.reader.user_id}"
-    headers = {"X-Auth-Token": site.stoker.token}
-    assert site.stoker.request("PATCH", path, {"user": {"enabled": False}}, headers).status == 200
+    site.end_session(site.reader)
     expect(page.get_by_role("dialog")).to_contain_text("Your session has ended")
     expect(page.locator("tbody tr").first).to_be_visible()
-    assert site.stoker.request("PATCH", path, {"user": {"enabled": True}}, headers).status == 200
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Password").fill(PASSWORD)
-    dialog.get_by_role("button", name="Sign in").click()
-    expect(dialog).to_have_count(0)
+    sign_in_again(page)
     expect(page.locator(".banner")).to_have_count(0)

@@ -3,7 +3,7 @@ import { ActionLink, Actions } from "../ui/actions";
 import { useGet } from "../ui/data";
 import { TextFilter } from "../ui/filters";
 import { Card, Data, Facts, Head, Value } from "../ui/parts";
-import { hrefOf, Link, navigate, query } from "../ui/router";
+import { Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { Definition } from "../views/definition";
 
@@ -47,7 +47,7 @@ export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: 
   const loaded = useGet("/v1/{project}/catalog/{entry_name}/{number}", names, {}, 0);
   const remove = async () => {
     await change("DELETE", "/v1/{project}/catalog/{entry_name}/{number}", names);
-    navigate(hrefOf(["catalog"]));
+    navigate(["catalog"]);
   };
   const question = "The entry is deleted. Stacks that use it keep their copies.";
   return (

@@ -4,7 +4,7 @@ import { ActionLink, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { TextFilter } from "../ui/filters";
 import { Card, Data, Facts, Head, Row, Time } from "../ui/parts";
-import { hrefOf, Link, navigate, query } from "../ui/router";
+import { Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { Definition } from "../views/definition";
 import { DEPLOYMENTS } from "./runs";
@@ -79,7 +79,7 @@ export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
   }, 30);
   const remove = async () => {
     await change("DELETE", "/v1/{project}/software_configs/{config_id}", names);
-    navigate(hrefOf(["configs"]));
+    navigate(["configs"]);
   };
   const question = "The config is deleted, unless a deployment or a schedule uses it.";
   return (

@@ -7,7 +7,7 @@ import { type Loaded, useData } from "../ui/data";
 import { Pills } from "../ui/filters";
 import { CheckField, Form, TextField, textOf } from "../ui/form";
 import { Card, Empty, Head, Problem } from "../ui/parts";
-import { hrefOf, Link, navigate, query, readQuery, setQuery } from "../ui/router";
+import { Link, navigate, query, readQuery, setQuery } from "../ui/router";
 import { SelectorField } from "../ui/selector";
 import { loadServers, type Server } from "../ui/servers";
 import { type Content, ContentFields, KINDS, toContent, useContent } from "./run_content";
@@ -20,7 +20,7 @@ export function RunCommandPage(_: { names: string[] }) {
   const targets = useTargets(content.group, requiresWindow);
   const chosen = targets.data?.filter(({ verdict }) => verdict.when !== "out").map(({ server }) => server.id) ?? [];
   const start = async (values: FormData) => {
-    navigate(hrefOf(["triggers", await createTrigger(toContent(what, content, values), values, chosen)]));
+    navigate(["triggers", await createTrigger(toContent(what, content, values), values, chosen)]);
   };
   return (
     <>

@@ -7,7 +7,7 @@ import { Actions, DialogButton } from "../ui/actions";
 import { useData } from "../ui/data";
 import { RowChoice } from "../ui/filters";
 import { Card, Data, Empty, Facts, Head, now, State, Time, Value, ZONE } from "../ui/parts";
-import { Link, navigate, hrefOf, query, setQuery } from "../ui/router";
+import { Link, navigate, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { type Mark, momentOf, type Row, summarize, Week } from "../views/week";
 import { ScheduleForm } from "./schedule_form";
@@ -194,7 +194,7 @@ function Chosen({ plan, reload }: { plan: Plan; reload: () => void }) {
   const path = "/v1/{project}/software_schedules/{schedule_id}";
   const runNow = async () => {
     const { software_trigger: trigger } = (await change("POST", `${path}/run`, names)) as { software_trigger: Trigger };
-    navigate(hrefOf(["triggers", trigger.id]));
+    navigate(["triggers", trigger.id]);
   };
   const pause = { label: "Pause", question: `${schedule.name} starts nothing until you resume it. Runs in progress continue.`, run: () => change("PATCH", path, names, { enabled: false }) };
   const resume = { label: "Resume", question: `${schedule.name} starts again at its next time.`, run: () => change("PATCH", path, names, { enabled: true }) };

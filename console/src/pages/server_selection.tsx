@@ -8,7 +8,7 @@ import { DialogButton, FormDialog } from "../ui/actions";
 import { Copied } from "../ui/copy";
 import { textOf, TextField } from "../ui/form";
 import { Dialog } from "../ui/parts";
-import { hrefOf, navigate, query, setQuery } from "../ui/router";
+import { navigate, query, setQuery } from "../ui/router";
 import { loadServers, readChosen, type Server, type ServerFilter } from "../ui/servers";
 
 /** A change of each chosen server. */
@@ -102,8 +102,8 @@ function isSelector(filter: ServerFilter): boolean {
 
 /** Opens the page that runs something on the selected servers; those that a selector alone chooses stay a selector. */
 async function openRun(load: () => Promise<Server[]>, filter: ServerFilter, what: string): Promise<void> {
-  if (readChosen() === "all" && isSelector(filter)) navigate(hrefOf(["run"], { selector: filter.selector!, what }));
-  else navigate(hrefOf(["run"], { servers: joinNames((await load()).map((server) => server.name)), what }));
+  if (readChosen() === "all" && isSelector(filter)) navigate(["run"], { selector: filter.selector!, what });
+  else navigate(["run"], { servers: joinNames((await load()).map((server) => server.name)), what });
 }
 
 interface DialogProps {

@@ -7,7 +7,7 @@ import { SYMBOLS, toneOf, wordsOf } from "../model/state";
 import { useGet } from "../ui/data";
 import { StateFilter } from "../ui/filters";
 import { Data, Empty, State, Time } from "../ui/parts";
-import { hrefOf, Link, navigate, query, segments, setQuery } from "../ui/router";
+import { Link, navigate, query, segments, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { downloadGraph, Graph, shortType } from "../views/graph";
 import { statusOf } from "./stacks";
@@ -72,7 +72,7 @@ export function GraphPart({ path, table }: { path: { stack_name: string; stack_i
   const act = ({ node, isOpen }: Vertex) => {
     const page = pageOf(node.resource_type, node.physical_resource_id, null);
     if (isOpen !== null) toggle(node.id);
-    else if (page) navigate(hrefOf(page));
+    else if (page) navigate(page);
   };
   return (
     <Data of={loaded}>

@@ -4,7 +4,7 @@ import type { Group } from "../model/parameters";
 import type { ServerResult } from "../model/plan";
 import { useTask } from "../ui/form";
 import { Card, Loading, Problem } from "../ui/parts";
-import { hrefOf, navigate } from "../ui/router";
+import { navigate } from "../ui/router";
 import { PlanView, ServerResults } from "../views/plan";
 import { apply, askServers, type Draft, plan as makePlan, type Plan } from "./stack_draft";
 
@@ -21,7 +21,7 @@ export function Review({ draft, groups, onBack }: { draft: Draft; groups: readon
     void run(async () => setPlan(await makePlan(draft, groups)));
   };
   useEffect(load, []);
-  const create = async () => navigate(hrefOf(await apply(draft, groups, plan!.digest)));
+  const create = async () => navigate(await apply(draft, groups, plan!.digest));
   const isStale = error instanceof ApiError && error.status === 409 && draft.present !== null;
   return (
     <section class="stack-edit" aria-label="Review">

@@ -1,13 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, change, get, type Schemas, url } from "../api/client";
-import { type Connection, follow } from "../api/stream";
+import { follow } from "../api/stream";
 import { groupBy } from "../model/groups";
 import { addSample, canariesOf, rateOf, type Sample } from "../model/rollout";
 import { durationOf } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
 import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Duration, Facts, Head, State, Time } from "../ui/parts";
-import { hrefOf, Link, navigate, query } from "../ui/router";
+import { Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { type Loaded, useConnection } from "../ui/data";
 import { Matrix } from "../views/matrix";
@@ -51,31 +51,42 @@ interface Live {
   targets: readonly Target[];
 }
 
-/** Reads a trigger and its targets, and follows their states while it runs. */
+/** Reads a trigger and its targets, and follows their states while it runs. Many events make one change of the page. */
 function useTrigger(id: string): Loaded<Live> {
   const [live, setLive] = useState<Live | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [connection, setConnection] = useConnection();
   const [round, setRound] = useState(0);
+
   useEffect(() => {
     const controller = new AbortController();
-    const stop = { current: () => {} };
+    let close = () => {};
+    let timer = 0;
     setLive(null);
     setError(null);
     const open = async () => {
       const names = { trigger_id: id };
       const path = "/v1/{project}/software_triggers/{trigger_id}";
-      const page = (marker?: number) =>
-        get(`${path}/targets/compact`, names, marker === undefined ? {} : { marker }, controller.signal);
       // First the trigger: the targets of one that has ended change no more.
-      const { software_trigger: trigger } = await get(path, names, { targets: false }, controller.signal);
-      const first = await page();
+      let { software_trigger: trigger } = await get(path, names, { targets: false }, controller.signal);
+      const page = (marker?: number) => get(`${path}/targets/compact`, names, { marker }, controller.signal);
       // The stream continues the first page, so changes of the others are not lost.
-      const all = [...first.targets];
-      while (all.length > 0 && all.length % PAGE === 0 && all.length < trigger.total) all.push(...(await page(all[all.length - 1]!.position)).targets);
-      const live = { trigger, targets: all };
-      setLive(live);
-      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, first.cursor, live, setLive, setConnection);
+      const { targets: all, cursor } = await page();
+      while (all.length > 0 && all.length % PAGE === 0 && all.length < trigger.total) all.push(...(await page(all.at(-1)!.position)).targets);
+      const targets = new Map(all.map((target) => [target.position, target]));
+      const show = () => {
+        timer = 0;
+        setLive({ trigger, targets: [...targets.values()] });
+      };
+      const onEvent = (name: string, data: unknown) => {
+        if (name === "state") targets.set((data as Target).position, data as Target);
+        else if (name === "trigger" || name === "end") trigger = data as Trigger;
+        else return;
+        timer ||= window.setTimeout(show, PAUSE);
+      };
+      show();
+      const events = url("/v1/{project}/events", {}, { subject: `trigger:${id}`, events: ["state", "trigger"] });
+      if (trigger.status === "IN_PROGRESS") close = follow(events, onEvent, setConnection, cursor);
       else setConnection("ended");
     };
     open().catch((problem: unknown) => {
@@ -83,43 +94,12 @@ function useTrigger(id: string): Loaded<Live> {
     });
     return () => {
       controller.abort();
-      stop.current();
+      clearTimeout(timer);
+      close();
     };
   }, [id, round]);
   const reload = () => setRound((last) => last + 1);
   return { data: live, error, isStale: false, at: connection.since, reload, live: connection };
-}
-
-/** Follows the events of a trigger. Many events make one change of the page. */
-function watch(
-  id: string,
-  cursor: string,
-  live: Live,
-  onChange: (live: Live) => void,
-  onConnection: (connection: Connection) => void,
-): () => void {
-  const targets = new Map(live.targets.map((target) => [target.position, target]));
-  let { trigger } = live;
-  let timer = 0;
-  const show = () => {
-    timer = 0;
-    onChange({ trigger, targets: [...targets.values()] });
-  };
-  const close = follow(
-    url("/v1/{project}/events", {}, { subject: `trigger:${id}`, events: ["state", "trigger"] }),
-    (name, data) => {
-      if (name === "state") targets.set((data as Target).position, data as Target);
-      else if (name === "trigger" || name === "end") trigger = data as Trigger;
-      else return;
-      timer ||= window.setTimeout(show, PAUSE);
-    },
-    onConnection,
-    cursor,
-  );
-  return () => {
-    close();
-    clearTimeout(timer);
-  };
 }
 
 /** One trigger: its progress, a cell for each server, and the servers as a table, failures first. */
@@ -194,7 +174,7 @@ function Targets({ trigger, targets }: Live) {
   const shown = (status ? [status] : ORDER).flatMap((state) => groups.get(state) ?? []);
   const open = (target: Target) => {
     const page = pageOf(target);
-    if (page) navigate(hrefOf(page));
+    if (page) navigate(page);
   };
   return (
     <>
@@ -235,7 +215,7 @@ function actionsOf(trigger: Trigger): Action[] {
       question: `A new trigger repeats the run on ${failures === 1 ? "the server" : `the ${failures.toLocaleString("en")} servers`} where it failed or was cancelled.`,
       run: async () => {
         const answer = await change("POST", "/v1/{project}/software_triggers/{trigger_id}/retry", names, { only_failed: true });
-        navigate(hrefOf(["triggers", (answer as { software_trigger: Trigger }).software_trigger.id]));
+        navigate(["triggers", (answer as { software_trigger: Trigger }).software_trigger.id]);
       },
     },
   ];

@@ -1,5 +1,5 @@
-import { useEffect } from "preact/hooks";
-import { hrefOf, navigate } from "./router";
+import { useLayoutEffect } from "preact/hooks";
+import { navigate } from "./router";
 
 /** A page that a key after `g` opens. */
 interface Section {
@@ -28,7 +28,8 @@ export const KEYS: readonly (readonly [string, string])[] = [
 
 /** Listens to the keys of all pages. */
 export function useKeys({ sections, onHelp, onPalette }: Handlers): void {
-  useEffect(() => {
+  // Before the page is shown: its keys work from then on.
+  useLayoutEffect(() => {
     let isGoing = false;
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented) return;
@@ -43,7 +44,7 @@ export function useKeys({ sections, onHelp, onPalette }: Handlers): void {
       if (document.querySelector("dialog[open]")) return;
       const section = isGoing ? sections.find(({ key }) => key === event.key) : undefined;
       isGoing = event.key === "g";
-      if (section) navigate(hrefOf(section.segment ? [section.segment] : []));
+      if (section) navigate(section.segment ? [section.segment] : []);
       else if (event.key === "?") onHelp();
       else if (event.key === "/") document.querySelector<HTMLElement>("main .text-filter")?.focus();
       else if (event.key === "q") history.back();

@@ -13,11 +13,11 @@ export function lazy(load: () => Promise<Record<string, unknown>>, name: string)
       throw new ApiError("This part of the console cannot be loaded: the server may have a newer version. Reload the page.", 0, "");
     });
     page = module[name] as Page;
-    return { page };
+    return page;
   };
   return function LazyPage(props) {
-    const loaded = useData("page", page ? async () => ({ page: page! }) : open, 0);
+    const loaded = useData("page", open, 0);
     const Loaded = page;
-    return Loaded ? <Loaded {...props} /> : <Data of={loaded}>{({ page: Opened }) => <Opened {...props} />}</Data>;
+    return Loaded ? <Loaded {...props} /> : <Data of={loaded}>{() => null}</Data>;
   };
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { Dialog, State } from "./parts";
-import { hrefOf, navigate } from "./router";
+import { navigate } from "./router";
 
 /** Something that the palette opens. */
 export interface Place {
@@ -74,7 +74,7 @@ export function Palette({ places, onClose }: { places: readonly Place[]; onClose
 
   const open = (place: Place) => {
     onClose();
-    navigate(hrefOf(place.path, place.query));
+    navigate(place.path, place.query);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;

@@ -23,14 +23,14 @@ export function readQuery<Name extends string>(...names: readonly Name[]): Recor
 }
 
 /** Returns the URL of a page, from its segments and its query. */
-export function hrefOf(path: readonly string[], parameters: Record<string, string> = {}): string {
+function hrefOf(path: readonly string[], parameters: Record<string, string> = {}): string {
   const text = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "")).toString();
   return home + path.map(encodeURIComponent).join("/") + (text ? `?${text}` : "");
 }
 
-/** Opens a page. */
-export function navigate(href: string): void {
-  history.pushState(null, "", href);
+/** Opens a page, from its segments and its query. */
+export function navigate(path: readonly string[], parameters: Record<string, string> = {}): void {
+  history.pushState(null, "", hrefOf(path, parameters));
   address.value = location.pathname + location.search;
   window.scrollTo(0, 0);
   document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
@@ -58,14 +58,13 @@ export interface LinkProps {
 
 /** A link to a page of the console. */
 export function Link({ to, with: parameters = {}, children, ...rest }: LinkProps) {
-  const href = hrefOf(to, parameters);
   const open = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    navigate(href);
+    navigate(to, parameters);
   };
   return (
-    <a {...rest} href={href} onClick={open}>
+    <a {...rest} href={hrefOf(to, parameters)} onClick={open}>
       {children}
     </a>
   );

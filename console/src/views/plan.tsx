@@ -1,8 +1,7 @@
-import { parseDifference } from "../model/diff";
 import { differencesOf, foldResults, foldRuns, KINDS, type Kind, type PlannedChange, type PlannedRun, type ServerResult } from "../model/plan";
 import { foldNames } from "../model/ranges";
-import { Card, Count, Empty, State } from "../ui/parts";
-import { Differences } from "./differences";
+import { Card, Count, Empty } from "../ui/parts";
+import { Differences, Items } from "./differences";
 import { shortType } from "./graph";
 
 /** Resources of a kind above which they are folded. */
@@ -116,14 +115,9 @@ export function ServerResults({ of: previews }: { of: readonly { name: string; r
                 {servers.length === 1 ? servers[0] : `${servers.length} servers: ${foldNames(servers)}`}{" "}
                 <span class="quiet">{summary}</span>
               </summary>
-              {changes.map((item) => (
-                <div key={item.item} class="plan-difference">
-                  <p>
-                    {item.item} <State of={item.outcome.toUpperCase()} tone="warn" />
-                  </p>
-                  {item.diff && <Differences lines={parseDifference(item.diff)} label={`Differences of ${item.item}`} />}
-                </div>
-              ))}
+              <div class="plan-difference">
+                <Items of={changes} />
+              </div>
             </details>
           ))}
         </li>
