@@ -43,7 +43,7 @@ class Checks(ReadOnlyCollection[Check]):
     ) -> list[Check]:
         """Request the checks of a stack, of servers, or of selected servers, and return them as they are."""
         body: dict[str, Any] = {"stack": stack, "servers": servers, "selector": selector}
-        answer = self._wire.send("POST", "/checks", {name: value for name, value in body.items() if value})
+        answer = self.wire.send("POST", "/checks", {name: value for name, value in body.items() if value})
         return part(answer, "checks")
 
     def wait(self, requested: Sequence[Check], seconds: float) -> list[Check]:
@@ -64,7 +64,7 @@ class Checks(ReadOnlyCollection[Check]):
         """Yield the checks of these deployments."""
         for start in range(0, len(deployment_ids), _PORTION):
             query = {"deployment_id": deployment_ids[start : start + _PORTION]}
-            yield from part(self._wire.get("/checks", query, patient=True), "checks")
+            yield from part(self.wire.get("/checks", query, patient=True), "checks")
 
 
 def awaits_answer(check: Check) -> bool:

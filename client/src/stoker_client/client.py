@@ -117,12 +117,12 @@ class Schedules(Collection[Schedule]):
 
         ``until``: the end of the range, such as ``2031-05-06T00:00:00Z``; by default a week from now.
         """
-        answer = self._wire.get(f"{self._path}/forecast", {"until": until, "limit": limit})
+        answer = self.wire.get(f"{self.path}/forecast", {"until": until, "limit": limit})
         return part(answer, "forecast"), part(answer, "more")
 
     def run(self, ref: str) -> Trigger:
         """Start the trigger of a schedule now, and return it."""
-        return part(self._wire.send("POST", f"{self._path}/{segment(self.find_id(ref))}/run"), "software_trigger")
+        return part(self.wire.send("POST", f"{self.path}/{segment(self.find_id(ref))}/run"), "software_trigger")
 
 
 class Identity:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
@@ -18,63 +19,56 @@ Answer = TypeVar("Answer")
 Anything = dict[str, Any]
 
 
+@dataclass(eq=False)
 class ReadOnlyCollection(Generic[Object]):
     """The objects below one path of the API. ``ref`` is a name, an id or a unique prefix of an id."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        path: str,
-        noun: str,
-        *,
-        key: str = "",
-        plural: str = "",
-        id_key: str = "id",
-        wraps_body: bool = False,
-        has_pages: bool = False,
-        finds_names: bool = False,
-    ) -> None:
-        """
-        ``noun`` names the kind in errors. ``key`` and ``plural`` are the members of answers that have one object and
-        the list, by default the noun; ``id_key`` is the member with an object's id. With ``wraps_body``, requests have
-        the object under ``key``, too. With ``has_pages``, the service divides the list into pages. With
-        ``finds_names``, the service also finds an object by its name, so that only other references need the list.
-        """
-        self._wire = wire
-        self._path = path
-        self._noun = noun
-        self._key = key or noun
-        self._plural = plural or f"{self._key}s"
-        self._id_key = id_key
-        self._wraps_body = wraps_body
-        self._has_pages = has_pages
-        self._finds_names = finds_names
+    wire: Wire
+    path: str
+    #: The name of the kind in errors.
+    noun: str
+    _: KW_ONLY
+    #: The members of answers that have one object and the list; by default, the noun.
+    key: str = ""
+    plural: str = ""
+    #: The member with an object's id.
+    id_key: str = "id"
+    #: Whether requests have the object under ``key``, too.
+    wraps_body: bool = False
+    #: Whether the service divides the list into pages.
+    has_pages: bool = False
+    #: Whether the service also finds an object by its name, so that only other references need the list.
+    finds_names: bool = False
+
+    def __post_init__(self) -> None:
+        self.key = self.key or self.noun
+        self.plural = self.plural or f"{self.key}s"
 
     def all(self, *, limit: int | None = None, **query: Any) -> list[Object]:
         """
         Return the objects, in the order of the service, or the first ``limit`` ones. ``query``: filters of the API.
         """
-        if not self._has_pages:
-            return part(self._wire.get(self._path, query), self._plural)[:limit]
+        if not self.has_pages:
+            return part(self.wire.get(self.path, query), self.plural)[:limit]
         size = PAGE if limit is None else min(limit, PAGE)
-        pages = iterate_pages(self._wire, self._path, self._plural, query, size, id_key=self._id_key)
+        pages = iterate_pages(self.wire, self.path, self.plural, query, size, id_key=self.id_key)
         return list(islice(pages, limit))
 
     def find_id(self, ref: str) -> str:
         """Return the id of an object. Raises NotFound or Ambiguous."""
-        return ref if is_id(ref) else str(choose(self.all(), ref, self._noun)["id"])
+        return ref if is_id(ref) else str(choose(self.all(), ref, self.noun)["id"])
 
     def show(self, ref: str, *, patient: bool = False, **query: Any) -> Object:
         """Return one object. ``patient`` waits for a service that restarts. Raises NotFound or Ambiguous."""
-        return self._one(self._at(ref, lambda path: self._wire.get(path, query, patient=patient)))
+        return self._one(self._at(ref, lambda path: self.wire.get(path, query, patient=patient)))
 
     def _act(self, ref: str, action: str, body: Mapping[str, Any] | None = None) -> Any:
         """Request an action on an object. Return the answer."""
-        return self._at(ref, lambda path: self._wire.send("POST", f"{path}/{action}", body))
+        return self._at(ref, lambda path: self.wire.send("POST", f"{path}/{action}", body))
 
     def _at(self, ref: str, call: Callable[[str], Answer]) -> Answer:
         """Return the result of ``call`` with the path of an object."""
-        if self._finds_names:
+        if self.finds_names:
             try:
                 return call(self._path_of(ref))
             except NotFound:
@@ -87,10 +81,10 @@ class ReadOnlyCollection(Generic[Object]):
         return is_prefix(ref)
 
     def _path_of(self, id_: str) -> str:
-        return f"{self._path}/{segment(id_)}"
+        return f"{self.path}/{segment(id_)}"
 
     def _one(self, answer: Any) -> Object:
-        return part(answer, self._key)
+        return part(answer, self.key)
 
 
 class Collection(ReadOnlyCollection[Object]):
@@ -98,18 +92,18 @@ class Collection(ReadOnlyCollection[Object]):
 
     def create(self, body: Mapping[str, Any]) -> Object:
         """Create an object. The answer may contain a secret that no other answer contains."""
-        return self._one(self._wire.send("POST", self._path, self._wrap(body)))
+        return self._one(self.wire.send("POST", self.path, self._wrap(body)))
 
     def change(self, ref: str, changes: Mapping[str, Any]) -> Object:
         """Change some attributes of an object."""
-        return self._one(self._at(ref, lambda path: self._wire.send("PATCH", path, self._wrap(changes))))
+        return self._one(self._at(ref, lambda path: self.wire.send("PATCH", path, self._wrap(changes))))
 
     def delete(self, ref: str) -> None:
         """Delete an object."""
-        self._at(ref, lambda path: self._wire.send("DELETE", path))
+        self._at(ref, lambda path: self.wire.send("DELETE", path))
 
     def _wrap(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {self._key: body} if self._wraps_body else body
+        return {self.key: body} if self.wraps_body else body
 
 
 class Versions(Collection[Anything]):
@@ -124,7 +118,7 @@ class Versions(Collection[Anything]):
 
     def _path_of(self, id_: str) -> str:
         name, _, version = id_.partition("/")
-        return f"{self._path}/{segment(name)}/{version}"
+        return f"{self.path}/{segment(name)}/{version}"
 
 
 PAGE = 200

@@ -69,12 +69,12 @@ class Deployments(Collection[Deployment]):
         if all("config_name" in deployment for deployment in deployments):
             names = {deployment["config_id"]: deployment["config_name"] for deployment in deployments}
         else:  # Heat
-            names = {config["id"]: config["name"] for config in Configs(self._wire).all(derived=True)}
+            names = {config["id"]: config["name"] for config in Configs(self.wire).all(derived=True)}
         named = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in deployments]
         return str(choose(named, ref, "deployment")["id"])
 
     def _id_of_resource(self, ref: str) -> str:
-        resource = Stacks(self._wire).resource(ref)
+        resource = Stacks(self.wire).resource(ref)
         if resource["resource_type"] not in DEPLOYMENT_TYPES:
             kind = resource["resource_type"]
             raise BadInput(
@@ -93,11 +93,11 @@ class Deployments(Collection[Deployment]):
         With ``force``, no run undoes the deployment first.
         """
         query = "?force=true" if force else ""
-        self._at(ref, lambda path: self._wire.send("DELETE", path + query))
+        self._at(ref, lambda path: self.wire.send("DELETE", path + query))
 
     def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""
-        return part(self._at(id_, lambda path: self._wire.get(f"{path}/runs")), "runs")
+        return part(self._at(id_, lambda path: self.wire.get(f"{path}/runs")), "runs")
 
     def cancel(self, id_: str, *, force: bool = False) -> Deployment:
         """Cancel the active run. With ``force``, the run ends without a confirmation from its agent."""
@@ -114,7 +114,7 @@ class Deployments(Collection[Deployment]):
         ``wait`` is the number of seconds that the service may delay its answer until output arrives or the run ends.
         """
         query = {"after": after, "wait": wait or None}
-        page = self._at(id_, lambda path: self._wire.get(f"{path}/logs", query, patient=bool(wait), wait=wait))
+        page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", query, patient=bool(wait), wait=wait))
         part(page, "logs")
         return page
 
@@ -132,7 +132,7 @@ class Deployments(Collection[Deployment]):
 
     def stream_bytes(self, id_: str, stream: str, run: str | None = None) -> bytes:
         """Return the stored bytes of ``stdout`` or ``stderr``, of the run with the config ``run`` or of the newest."""
-        return self._at(id_, lambda path: self._wire.get_bytes(f"{path}/logs/{stream}", {"run": run}))
+        return self._at(id_, lambda path: self.wire.get_bytes(f"{path}/logs/{stream}", {"run": run}))
 
     def events(self, id_: str, kinds: Sequence[str] = (), cursor: str = "") -> Iterator[Event]:
         """
@@ -140,7 +140,7 @@ class Deployments(Collection[Deployment]):
 
         ``kinds`` selects some of them, and the stream continues after ``cursor``, which is that of a page of the log.
         """
-        return follow(self._wire, [f"deployment:{self.find_id(id_)}"], kinds, cursor)
+        return follow(self.wire, [f"deployment:{self.find_id(id_)}"], kinds, cursor)
 
     def follow_logs(self, id_: str, cursor: str = "") -> Iterator[LogChunk]:
         """Yield the log after ``cursor`` and new chunks until the deployment ends."""

@@ -41,7 +41,7 @@ class Servers(Collection[Server]):
 
     def find_id(self, ref: str) -> str:
         """Return the id of a server. Raises NotFound or Ambiguous."""
-        return str(Stacks(self._wire).resource(ref)["physical_resource_id"]) if "/" in ref else super().find_id(ref)
+        return str(Stacks(self.wire).resource(ref)["physical_resource_id"]) if "/" in ref else super().find_id(ref)
 
     def _needs_list(self, ref: str) -> bool:
         return "/" in ref or super()._needs_list(ref)
@@ -59,7 +59,7 @@ class Servers(Collection[Server]):
     def _read_pages(self, query: Mapping[str, str | None], limit: int | None) -> Iterator[Server]:
         """Yield the servers. ``limit``: the number that the caller needs at most."""
         yielded: set[str] = set()
-        for server in iterate_pages(self._wire, "/servers", "servers", query, min(limit or _PAGE, _PAGE)):
+        for server in iterate_pages(self.wire, "/servers", "servers", query, min(limit or _PAGE, _PAGE)):
             # The list begins again if the last server of a page was deleted before the next page was read.
             if server["id"] not in yielded:
                 yielded.add(server["id"])
@@ -91,15 +91,15 @@ class Servers(Collection[Server]):
         if len(refs) == 1 and not is_pattern(refs[0]):
             return []
         names = [ref for ref in refs if "/" not in ref]
-        return list(iterate_pages(self._wire, "/servers", "servers", {"name": names}, _PAGE)) if names else []
+        return list(iterate_pages(self.wire, "/servers", "servers", {"name": names}, _PAGE)) if names else []
 
     def counts(self, **query: Any) -> dict[str, Any]:
         """Return the number of servers that a query selects: ``total``, ``outdated``, and those ``by_status``."""
-        return part(self._wire.get("/server_counts", query), "server_counts")
+        return part(self.wire.get("/server_counts", query), "server_counts")
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the names that selectors can use, each with the number of servers, and its frequent ``values``."""
-        return part(self._wire.get("/server_facts"), "server_facts")
+        return part(self.wire.get("/server_facts"), "server_facts")
 
     def enroll(self, name: str, **options: Any) -> Enrolled:
         """
@@ -108,7 +108,7 @@ class Servers(Collection[Server]):
         ``options`` are those of the API: ``download``, ``proxy``, ``expires_in`` (seconds), ``again`` and
         ``rerun``.
         """
-        answer = self._wire.send("POST", "/servers", {"name": name, **options})
+        answer = self.wire.send("POST", "/servers", {"name": name, **options})
         part(part(answer, "enrollment"), "command")
         return answer
 

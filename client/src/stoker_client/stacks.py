@@ -54,7 +54,7 @@ class Stacks(ReadOnlyCollection[Stack]):
         return super().show(ref, patient=patient, **query)
 
     def _path_of(self, id_: str) -> str:
-        return "/".join((self._path, *map(segment, id_.split("/", 1))))
+        return "/".join((self.path, *map(segment, id_.split("/", 1))))
 
     def _permanent(self, ref: str) -> str:
         """Return the path of a stack that stays the same if another stack gets the name."""
@@ -69,7 +69,7 @@ class Stacks(ReadOnlyCollection[Stack]):
 
     def create(self, body: Mapping[str, Any]) -> Operation:
         """Start to create a stack."""
-        answer, id_ = self._wire.begin("POST", "/stacks", body)
+        answer, id_ = self.wire.begin("POST", "/stacks", body)
         return Operation(f"{body['stack_name']}/{part(part(answer, 'stack'), 'id')}", id_)
 
     def update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> Operation:
@@ -82,12 +82,12 @@ class Stacks(ReadOnlyCollection[Stack]):
 
     def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
         """Return the resources of a stack."""
-        answer = self._at(ref, lambda path: self._wire.get(f"{path}/resources", patient=patient))
+        answer = self._at(ref, lambda path: self.wire.get(f"{path}/resources", patient=patient))
         return part(answer, "resources")
 
     def graph(self, ref: str, *, nested_depth: int = 0) -> Graph:
         """Return the resources of a stack, and of nested stacks to a depth, with servers, times and dependencies."""
-        return part(self._wire.get(f"{self._permanent(ref)}/graph", {"nested_depth": nested_depth}), "graph")
+        return part(self.wire.get(f"{self._permanent(ref)}/graph", {"nested_depth": nested_depth}), "graph")
 
     def resource(self, ref: str) -> Resource:
         """
@@ -99,7 +99,7 @@ class Stacks(ReadOnlyCollection[Stack]):
         if not names or not all(names):
             raise BadInput(f"{ref!r} is not STACK/RESOURCE")
         for name in names:
-            answer = self._wire.get(f"{self._permanent(stack)}/resources/{segment(name)}")
+            answer = self.wire.get(f"{self._permanent(stack)}/resources/{segment(name)}")
             resource: Resource = part(answer, "resource")
             if not (stack := resource.get("physical_resource_id") or ""):
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
@@ -108,13 +108,13 @@ class Stacks(ReadOnlyCollection[Stack]):
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""
         query = {"sort_dir": "asc", "marker": after}
-        answer = self._wire.get(f"{self._path_of(ref)}/events", query, patient=patient)
+        answer = self.wire.get(f"{self._path_of(ref)}/events", query, patient=patient)
         return part(answer, "events")
 
     def operation_events(self, operation: Operation) -> list[Event]:
         """Return the events since the begin of an operation, oldest first, also those of later operations."""
         ref, events, is_complete = operation.ref, list[Event](), operation.id is None
-        for event in iterate_pages(self._wire, f"{self._path_of(ref)}/events", "events", {"sort_dir": "desc"}, PAGE):
+        for event in iterate_pages(self.wire, f"{self._path_of(ref)}/events", "events", {"sort_dir": "desc"}, PAGE):
             events.append(event)
             is_complete = is_complete or event["id"] == operation.id
             if is_complete and begins_operation(event, ref):
@@ -127,12 +127,12 @@ class Stacks(ReadOnlyCollection[Stack]):
 
     def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[PlannedRun]]:
         """Return the stack that ``body`` would create, without creating it, and the runs that it would start."""
-        answer = self._wire.send("POST", "/stacks/preview", body)
+        answer = self.wire.send("POST", "/stacks/preview", body)
         return part(answer, "stack"), answer.get("planned_runs") or []
 
     def preview_on_servers(self, body: Mapping[str, Any]) -> list[ServerPreview]:
         """Start triggers that show what the deployments of the stack that ``body`` would create would change."""
-        answer = self._wire.send("POST", "/stacks/server_previews", body)
+        answer = self.wire.send("POST", "/stacks/server_previews", body)
         return part(answer, "server_previews")
 
     def preview_update(
@@ -144,25 +144,25 @@ class Stacks(ReadOnlyCollection[Stack]):
         With ``on_servers``, triggers begin that show what the deployments would change.
         """
         verb, query = "PATCH" if existing else "PUT", "?on_servers=true" if on_servers else ""
-        answer = self._wire.send(verb, f"{self._permanent(ref)}/preview{query}", body)
+        answer = self.wire.send(verb, f"{self._permanent(ref)}/preview{query}", body)
         part(answer, "resource_changes")
         return answer
 
     def export(self, ref: str) -> dict[str, Any]:
         """Return the data with which the stack can be adopted."""
-        return self._wire.get(f"{self._permanent(ref)}/export")
+        return self.wire.get(f"{self._permanent(ref)}/export")
 
     def abandon(self, ref: str) -> dict[str, Any]:
         """Abandon the stack: return the data of ``export`` and remove the stack, but not its resources."""
-        return self._wire.send("DELETE", f"{self._permanent(ref)}/abandon")
+        return self.wire.send("DELETE", f"{self._permanent(ref)}/abandon")
 
     def snapshots(self, ref: str) -> Collection[Anything]:
         """Return the snapshots of a stack, oldest first."""
-        return Collection(self._wire, f"{self._permanent(ref)}/snapshots", "snapshot")
+        return Collection(self.wire, f"{self._permanent(ref)}/snapshots", "snapshot")
 
     def take_snapshot(self, ref: str, name: str | None) -> Anything:
         """Take a snapshot of a stack."""
-        return self._wire.send("POST", f"{self._permanent(ref)}/snapshots", {"name": name})
+        return self.wire.send("POST", f"{self._permanent(ref)}/snapshots", {"name": name})
 
     def restore(self, ref: str, id_: str) -> Operation:
         """Restore a stack from a snapshot."""
@@ -170,15 +170,15 @@ class Stacks(ReadOnlyCollection[Stack]):
 
     def output(self, ref: str, key: str) -> Output:
         """Compute and return one output."""
-        answer = self._wire.get(f"{self._permanent(ref)}/outputs/{segment(key)}")
+        answer = self.wire.get(f"{self._permanent(ref)}/outputs/{segment(key)}")
         return part(answer, "output")
 
     def template(self, ref: str) -> Any:
         """Return the stack's template."""
-        return self._at(ref, lambda path: self._wire.get(f"{path}/template"))
+        return self._at(ref, lambda path: self.wire.get(f"{path}/template"))
 
     def _begin(self, method: str, ref: str, path: str = "", body: Mapping[str, Any] | None = None) -> Operation:
-        return Operation(ref, self._wire.begin(method, f"{self._path_of(ref)}{path}", body)[1])
+        return Operation(ref, self.wire.begin(method, f"{self._path_of(ref)}{path}", body)[1])
 
 
 def begins_operation(event: Event, ref: str) -> bool:

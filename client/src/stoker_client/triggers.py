@@ -54,11 +54,11 @@ class Triggers(Collection[Trigger]):
     def show(self, ref: str, *, patient: bool = False, **_: object) -> Trigger:
         """Return one trigger with all of its servers under ``targets``."""
         path = self._path_of(self.find_id(ref))
-        trigger = self._one(self._wire.get(path, patient=patient))
+        trigger = self._one(self.wire.get(path, patient=patient))
         targets = trigger.get("targets") or []
         while targets and len(targets) < trigger["total"]:  # the answer contains the first ones
             query = {"marker": targets[-1]["position"]}
-            page = part(self._wire.get(f"{path}/targets", query, patient=patient), "targets")
+            page = part(self.wire.get(f"{path}/targets", query, patient=patient), "targets")
             if not page:
                 break
             targets += page
@@ -67,11 +67,11 @@ class Triggers(Collection[Trigger]):
     def targets(self, ref: str, *, status: str | None = None) -> list[CompactTarget]:
         """Return the states of a trigger's servers, in its order, without the values of their runs."""
         path = f"{self._path_of(self.find_id(ref))}/targets/compact"
-        return list(iterate_pages(self._wire, path, "targets", {"status": status}, _PAGE, id_key="position"))
+        return list(iterate_pages(self.wire, path, "targets", {"status": status}, _PAGE, id_key="position"))
 
     def output_groups(self, ref: str, *, status: str | None = None) -> tuple[list[OutputGroup], int]:
         """Return the largest groups of servers with equal output and exit code, and the number of all groups."""
-        answer = self._at(ref, lambda path: self._wire.get(f"{path}/output_groups", {"status": status}))
+        answer = self._at(ref, lambda path: self.wire.get(f"{path}/output_groups", {"status": status}))
         return part(answer, "output_groups"), part(answer, "total")
 
     def cancel(self, id_: str, *, force: bool = False) -> Trigger:
@@ -92,7 +92,7 @@ class Triggers(Collection[Trigger]):
 
         ``kinds`` selects some of them, or ``state``: compact targets.
         """
-        return follow(self._wire, [f"trigger:{self.find_id(id_)}"], kinds)
+        return follow(self.wire, [f"trigger:{self.find_id(id_)}"], kinds)
 
     def follow_logs(self, id_: str) -> Iterator[TriggerLog]:
         """Yield the log so far and new chunks until the trigger ends."""

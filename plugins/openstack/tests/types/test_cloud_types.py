@@ -497,22 +497,7 @@ class SlowCloud:
     def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
         self.requests.append(request)
         before = cloud_objects.find(tx, request.id)
-        wanted = CloudObject(
-            id=request.id,
-            kind=request.kind,
-            project_id=request.project_id,
-            root_id=request.stack_id,
-            name=request.name,
-            specification=request.specification,
-            action=request.action,
-            arguments=request.arguments,
-            status=Status.IN_PROGRESS,
-            reason="waits",
-            desired_generation=1,
-            observed_generation=0,
-            external_id=before.external_id if before else request.external_id,
-            observed=before.observed if before else {},
-        )
+        wanted = replace(request.apply_to(before, request.stack_id), reason="waits")
         (cloud_objects.save if before else cloud_objects.add)(tx, wanted)
         return wanted
 
