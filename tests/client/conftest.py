@@ -1,9 +1,11 @@
 """The service that the client's tests talk to, and ways to call the program."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +91,43 @@ def stoker(capsys: pytest.CaptureFixture[str], nowhere: Path) -> Stoker:
         return Result(code, out, err)
 
     return call
+
+
+@dataclass
+class Screen:
+    """What a call of the program shows on a terminal."""
+
+    process: subprocess.Popen[bytes]
+    _terminal: int
+    _shown: bytes = b""
+
+    def read_until(self, words: bytes) -> None:
+        """Wait until the program has shown ``words``."""
+        while words not in self._shown:
+            self._shown += os.read(self._terminal, 4096)
+
+    def read_all(self) -> str:
+        """Return everything, without colors, when the program has closed the terminal."""
+        try:
+            while piece := os.read(self._terminal, 4096):
+                self._shown += piece
+        except OSError:  # how Linux says that the other side is closed
+            pass
+        return re.sub(r"\x1b\[[0-9;]*m", "", self._shown.decode(errors="replace"))
+
+
+@contextmanager
+def on_terminal(*args: str) -> Iterator[Screen]:
+    """Call the program with a terminal for standard error."""
+    main_end, program_end = os.openpty()
+    command = [sys.executable, "-m", "stoker_client.cli.main", *args]
+    env = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"}
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=program_end, env=env
+    ) as process:
+        os.close(program_end)
+        yield Screen(process, main_end)
+        os.close(main_end)
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 import base64
 import json
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 from stoker_client.errors import BadInput
 from stoker_client.templates import documents, locations
 from stoker_client.templates.bundle import collect, in_template, merge
+from support.http_stub import Asked, Said, answering
 
 MAIN = """\
 heat_template_version: 2021-04-16
@@ -247,15 +245,12 @@ def test_an_environment_that_is_no_map_is_refused(write, text):
 def web(tmp_path):
     """The files of ``tmp_path`` over HTTP."""
 
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            """Be silent."""
+    def answer(asked: Asked) -> Said:
+        file = tmp_path / asked.path.removeprefix("/")
+        return Said(body=file.read_bytes()) if file.is_file() else Said(404)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with answering(answer) as server:
+        yield server.url
 
 
 def test_templates_are_read_from_urls(write, web):
@@ -267,7 +262,7 @@ def test_templates_are_read_from_urls(write, web):
 
 
 def test_a_missing_url_is_an_error(web):
-    with pytest.raises(BadInput, match=r"cannot fetch .*/nope\.yaml \(named by --template\): File not found"):
+    with pytest.raises(BadInput, match=r"cannot fetch .*/nope\.yaml \(named by --template\): Not Found"):
         collect(f"{web}/nope.yaml")
 
 

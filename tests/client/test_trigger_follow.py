@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 
 import pytest
 from rich.console import Console
 
-from client.conftest import SOURCE
+from client.conftest import on_terminal
 from client.story import DROP, END, TriggerStory, Wait, target, trigger
-from client.test_wait import everything
 from stoker_client.cli._runs import counts, order, seconds_of
 from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
 from stoker_client.triggers import Watch
@@ -231,24 +228,18 @@ def test_a_table_is_drawn_on_a_terminal(site):
         trigger("FAILED", running=0, failed=1, complete=1),
         END,
     )
-    master, slave = os.openpty()
-    env = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"}
-    args = [sys.executable, "-m", "stoker_client.cli.main", *FOLLOW, story.id]
-    with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env=env) as process:
-        os.close(slave)
+    with on_terminal(*FOLLOW, story.id) as screen:
         assert pause.reached.wait(60)
-        seen = b""
-        while b"dumping" not in seen:
-            seen += os.read(master, 4096)
+        screen.read_until(b"dumping")
         pause.go.set()
-        screen = re.sub(r"\x1b\[[0-9;]*m", "", seen.decode(errors="replace")) + everything(master)
+        shown = screen.read_all()
 
-    assert process.returncode == 4
-    assert "━" in screen
-    assert "50 %" in screen
-    assert "db2: exit 4: it broke: no room" in screen
-    assert "0 of 2 complete, 1 failed, 1 running" in screen
-    assert "database BACKUP is FAILED: 1 of 2 complete, 1 failed" in screen
+    assert screen.process.returncode == 4
+    assert "━" in shown
+    assert "50 %" in shown
+    assert "db2: exit 4: it broke: no room" in shown
+    assert "0 of 2 complete, 1 failed, 1 running" in shown
+    assert "database BACKUP is FAILED: 1 of 2 complete, 1 failed" in shown
 
 
 # The table

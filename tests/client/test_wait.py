@@ -2,17 +2,14 @@
 
 import io
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 from rich.console import Console
 
-from client.conftest import SOURCE
+from client.conftest import on_terminal
 from client.site import succeed
 from stoker_client import updates
 from stoker_client.cli._live import Clock, LiveStack, last_output
@@ -180,37 +177,18 @@ def test_ctrl_c_says_that_the_operation_continues(site, agent, spawn, nowhere):
 def test_a_list_is_drawn_on_a_terminal(site, agent, nowhere):
     (nowhere / "web.yaml").write_text(deployment(agent))
     site.act(agent, lambda agent, run: agent.log(run["id"], 0, b"installing\n"))
-    master, slave = os.openpty()
-    args = [sys.executable, "-m", "stoker_client.cli.main", "stack", "create", "web", "-t", "web.yaml", "--wait"]
-    env = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"}
-    with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env=env) as process:
-        os.close(slave)
-        begin = b""
-        while b"installing" not in begin:
-            begin += os.read(master, 4096)
+    with on_terminal("stack", "create", "web", "-t", "web.yaml", "--wait") as screen:
+        screen.read_until(b"installing")
         agent.finish(agent.entries()[0]["id"])
-        screen = re.sub(r"\x1b\[[0-9;]*m", "", begin.decode()) + everything(master)
-        assert process.stdout is not None
-        out = process.stdout.read().decode()
+        shown = screen.read_all()
+        assert screen.process.stdout is not None
+        out = screen.process.stdout.read().decode()
 
-    assert process.returncode == 0
-    assert re.search(r"▶ db  .* installing", screen)
-    assert "1 of 2" in screen
-    assert "\x1b[1A" in screen
+    assert screen.process.returncode == 0
+    assert re.search(r"▶ db  .* installing", shown)
+    assert "1 of 2" in shown
+    assert "\x1b[1A" in shown
     assert "CREATE_COMPLETE" in out
-
-
-def everything(master: int) -> str:
-    """What a terminal is shown until its program closes it."""
-    shown = b""
-    try:
-        while piece := os.read(master, 4096):
-            shown += piece
-    except OSError:  # how Linux says that the other side is closed
-        pass
-    finally:
-        os.close(master)
-    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
 
 
 # The live view
