@@ -123,7 +123,7 @@ def test_any_environments_are_merged_or_refused(first: Any, second: Any, types: 
                                                     for what in ("create", "update", "delete")}  # fmt: skip
         assert set(merged.registry.restricted_actions(name)) <= {"update", "replace"}
         below = merged.registry.below(name)
-        below.hooks("b")
+        below.controls("b", "hooks")
         below.resolve("a", "b")
 
 

@@ -157,9 +157,9 @@ def test_an_exact_resource_name_overrides_a_pattern() -> None:
     }
     for named in (inner, dict(reversed(inner.items()))):
         below = Registry({"A": "Z", "resources": named}).below("db")
-        assert below.hooks("in") == ("pre-create",)
+        assert below.controls("in", "hooks") == ("pre-create",)
         assert (below.resolve("A", "other"), below.resolve("A", "in")) == ("B", "Z")
-    assert Registry({"resources": inner}).below("web").hooks("in") == ()
+    assert Registry({"resources": inner}).below("web").controls("in", "hooks") == ()
 
 
 types = st.sampled_from(["A", "A::B", "A::C", "B", "C"])

@@ -15,7 +15,7 @@ from stoker.hot.functions import functions_of
 from stoker.hot.functions.base import select
 from stoker.hot.parameters import Parameters, ParameterSchema, bind
 from stoker.hot.registry import Registry
-from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Budget, BudgetLimits, Scope, Values, weigh
+from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Budget, BudgetLimits, Scope, Values, has_unknown, weigh
 from stoker.hot.syntaxes import VERSIONS, pseudo_parameters
 from stoker.hot.template import OutputDefinition, Template, decide, order, parse
 
@@ -41,6 +41,7 @@ __all__ = [
     "decide",
     "evaluate",
     "functions_of",
+    "has_unknown",
     "inline_files",
     "is_call",
     "literal",

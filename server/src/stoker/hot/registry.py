@@ -81,15 +81,11 @@ class Registry:
                 yield entries
         yield self._general
 
-    def hooks(self, resource_name: str) -> tuple[str, ...]:
-        """The breakpoints set for a resource."""
-        return self._controls(resource_name, "hooks")
-
-    def restricted_actions(self, resource_name: str) -> tuple[str, ...]:
-        """The actions that an update must not take on a resource: ``update``, ``replace``."""
-        return self._controls(resource_name, "restricted_actions")
-
-    def _controls(self, resource_name: str, key: str) -> tuple[str, ...]:
+    def controls(self, resource_name: str, key: str) -> tuple[str, ...]:
+        """
+        Return what is set for a resource under a key of ``_CONTROLS``: its breakpoints (``hooks``), or the actions that
+        an update must not take on it (``restricted_actions``: ``update``, ``replace``).
+        """
         controls: dict[str, None] = {}
         for pattern, entries in self._named.items():
             if self._covers(pattern, resource_name):

@@ -130,6 +130,11 @@ MAX_WEIGHT = 4_194_304
 MAX_LEVELS = 250
 
 
+def has_unknown(value: Any) -> bool:
+    """Return whether a value is or contains UNKNOWN."""
+    return weigh(value)[1]
+
+
 def weigh(root: Any, limit: int = MAX_WEIGHT) -> tuple[int, bool]:
     """
     Return the weight of a value, and whether it contains UNKNOWN. Raises if it is heavier than ``limit`` or too deep.

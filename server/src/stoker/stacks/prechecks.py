@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stoker.deployments.configs import expand_known, find_hook
 from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
-from stoker.hot import UNKNOWN, Flaw, references, select, weigh
+from stoker.hot import UNKNOWN, Flaw, has_unknown, references, select
 from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED, DeliveredHook, find_delivered_hook
 from stoker.model.errors import DeploymentRefused, Invalid, StackValidationFailed
 from stoker.model.server import Server
@@ -114,7 +114,7 @@ def _with_content(
 
 def _with_own_server(planned: PlannedDeployment, kind: ProvidesServer, properties: Properties) -> PlannedDeployment:
     value, name = properties.get(rules.NAME), properties.get("name")
-    policy = value if value is None else UNKNOWN if weigh(value)[1] else rules.read(value)
+    policy = value if value is None else UNKNOWN if has_unknown(value) else rules.read(value)
     is_named = kind.may_be_enrolled and isinstance(name, str) and name
     return replace(planned, policy=policy, server_name=name if is_named else None)
 
@@ -247,7 +247,7 @@ class Prechecks:
         if deployment.config_id is not None:
             return find_delivered_hook(options) if options is not None else None
         option = options.get(HOOK_OPTION) if isinstance(options, Mapping) else None
-        if option is None or weigh(option)[1]:
+        if option is None or has_unknown(option):
             return None
         try:
             return find_hook(self.tx, self.project_id, option)

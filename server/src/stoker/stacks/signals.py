@@ -35,15 +35,13 @@ def deliver(
     payload: Mapping[str, Any],
     *,
     number: str | None = None,
-    has_event: bool = False,
 ) -> str | None:
     """
     Apply a signal to a resource, as Heat's resource signal does, or to a deployment.
 
     Late and repeated signals change nothing, as do signals that name an earlier run: ``deploy_config_id`` in
     ``payload``, or ``number``, the run's number. They leave the log event ``signal.rejected``. A resource may be a
-    replaced incarnation whose last run is in progress. ``has_event``: a signal to a resource's deployment has an event,
-    as a signal to the resource has.
+    replaced incarnation whose last run is in progress.
 
     Returns the status of the deployment, None for a resource. Raises EntityNotFound, NotSupported.
     """
@@ -55,7 +53,7 @@ def deliver(
     if payload.get(RUN, deployment.config_id) != deployment.config_id or not is_current(deployment, number):
         reject(tx, deployment, number or payload.get(RUN))
         return deployment.status
-    resource = resources.find(tx, deployment.resource_id) if has_event and deployment.resource_id else None
+    resource = resources.find(tx, deployment.resource_id) if deployment.resource_id else None
     if resource is not None:
         _signal_resource(tx, engine, resource, payload)
         return deployments.get(tx, deployment.id).status

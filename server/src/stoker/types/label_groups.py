@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.hot import UNKNOWN, weigh
+from stoker.hot import UNKNOWN, has_unknown
 from stoker.model import selectors as model
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.selectors import Selector
@@ -53,7 +53,7 @@ def validate(properties: Properties) -> None:
         raise StackValidationFailed(f"exactly one of servers and labels says which servers it is of, and {which}")
     wanted, text = by_selector
     try:
-        if wanted is not None and not (wanted is UNKNOWN or weigh(wanted)[1]):
+        if wanted is not None and not (wanted is UNKNOWN or has_unknown(wanted)):
             if not wanted:
                 raise StackValidationFailed("labels: at least one is needed")
             check_labels(wanted)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.hot import UNKNOWN, select, weigh
+from stoker.hot import UNKNOWN, has_unknown, select
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
@@ -143,7 +143,7 @@ class ResourceGroup(NumberedGroup):
         wanted, count = properties["resource_def"], properties["count"]
         if wanted is UNKNOWN or count == 0 or wanted["type"] is UNKNOWN:
             return {}
-        if not every or weigh([count, properties["removal_policies"]])[1]:
+        if not every or has_unknown([count, properties["removal_policies"]]):
             return _define(["0"], properties)
         return _define(_names(count, _to_remove(properties)), properties)
 

@@ -41,9 +41,9 @@ def validate(properties: Properties) -> None:
     """Validate labels and policy as far as they are known. Raises StackValidationFailed."""
     values = {name: properties.get(name) for name in (LABELS, POLICY)}
     try:
-        if values[LABELS] is not None and not _has_unknown(values[LABELS]):
+        if values[LABELS] is not None and not hot.has_unknown(values[LABELS]):
             check_labels(values[LABELS])
-        if values[POLICY] is not None and not _has_unknown(values[POLICY]):
+        if values[POLICY] is not None and not hot.has_unknown(values[POLICY]):
             rules.read(values[POLICY])
     except Invalid as error:
         raise StackValidationFailed(error.message) from None
@@ -59,7 +59,10 @@ def apply(context: Context, resource: Resource, properties: Properties, server_i
     if server is None:
         return {}
     wanted = properties.get(LABELS)
-    policy = None if properties.get(POLICY) is None else _policy(context, properties.get(POLICY))
+    policy = None
+    if (value := properties.get(POLICY)) is not None:
+        find_project = partial(context.env.find_project, context.tx)
+        policy = rules.with_project_ids(rules.read(value), find_project).to_json()
     kept = {
         LABELS: _label(context, server, resource, None if wanted is None else check_labels(wanted)),
         POLICY: _govern(context, server, resource, policy),
@@ -100,11 +103,6 @@ def end(context: Context, resource: Resource, server_id: str) -> None:
         _govern(context, server, resource, None)
 
 
-def _policy(context: Context, value: Any) -> Mapping[str, Any]:
-    """Return the policy in its stored form. Raises Invalid."""
-    return rules.with_project_ids(rules.read(value), partial(context.env.find_project, context.tx)).to_json()
-
-
 def _others(context: Context, server: Server, resource: Resource) -> dict[str, str]:
     """Return the other resources that represent the server, without resources of stacks that no longer exist."""
     roots = {id: stacks.find(context.tx, top) for id, top in server.stands_for.items() if id != resource.id}
@@ -140,7 +138,3 @@ def _govern(
         servers.change(context.tx, server.id, policy=now)
         server_runs.reevaluate(context.tx, context.env.work, server.id)
     return None if wanted is None else {"set": wanted, "before": before}
-
-
-def _has_unknown(value: Any) -> bool:
-    return hot.weigh(value)[1]

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.hot import UNKNOWN, weigh
+from stoker.hot import UNKNOWN, has_unknown
 from stoker.hot.parameter_values import convert
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
@@ -37,7 +37,7 @@ from stoker.resources.properties import Property
 
 def convert_value(kind: Any, value: Any) -> Any:
     """Convert ``value`` as a parameter of this type. Raises ValueError if the value does not match the type."""
-    if not isinstance(kind, str) or weigh(value)[1]:
+    if not isinstance(kind, str) or has_unknown(value):
         return value
     return convert(kind, value)
 

@@ -13,7 +13,7 @@ import yaml
 
 from stoker.deployments import representation, schema
 from stoker.deployments.configs import check_option, check_options, expand_known, new_config
-from stoker.hot import UNKNOWN, weigh
+from stoker.hot import UNKNOWN, has_unknown
 from stoker.hot.words import clip
 from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED
 from stoker.model.errors import StackValidationFailed
@@ -64,7 +64,7 @@ COMMON: Mapping[str, Property] = {
 def validate(properties: Properties) -> None:
     """Raise Invalid for options, inputs and outputs that a config cannot have, as far as they are known."""
     expanded = expand_known(properties)
-    if not weigh(expanded["options"])[1]:
+    if not has_unknown(expanded["options"]):
         check_option(expanded["options"])
     for name, read in (("inputs", schema.inputs), ("outputs", schema.outputs)):
         entries = expanded[name]
@@ -73,15 +73,9 @@ def validate(properties: Properties) -> None:
 
     options = properties["options"]
     if options is not UNKNOWN:
-        evaluated = {name: value for name, value in (options or {}).items() if not _has_unknown(value)}
+        evaluated = {name: value for name, value in (options or {}).items() if not has_unknown(value)}
         # A hook that the config delivers may undo, even if the value is not known yet.
-        check_options(evaluated, None if _has_unknown((options or {}).get(HOOK_OPTION)) else expanded.get("group"))
-
-
-def _has_unknown(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(_has_unknown(member) for member in value.values())
-    return any(_has_unknown(member) for member in value) if isinstance(value, list | tuple) else value is UNKNOWN
+        check_options(evaluated, None if has_unknown((options or {}).get(HOOK_OPTION)) else expanded.get("group"))
 
 
 def _known(entry: Any) -> bool:

@@ -104,7 +104,7 @@ def signal(request: RequestContext, tx: Tx, body: dict[str, Any], query: SignalQ
     """
     with log_unknown(request.path["deployment_id"], query.run):
         deployment = _find_signal_target(tx, request)
-        status = signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
+        status = signals.deliver(tx, request.app.engine, deployment, body, number=query.run)
     return {"status": status}
 
 

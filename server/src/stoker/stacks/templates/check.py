@@ -103,7 +103,7 @@ class Checker:
         return [*self._report.warnings(), *(self._constraints.warnings() if self._constraints else ())]
 
     def _custom_problem(self, schema: ParameterSchema, value: Any) -> str | None:
-        if self._constraints is None or _is_unknown(value):
+        if self._constraints is None or hot.has_unknown(value):
             return None
         return schema.custom_problem(value, self._constraints.find_problem)
 
@@ -131,8 +131,8 @@ class Checker:
                 self._with_settings(resource, scope),
                 type=types[name].name,
                 mapped_from=resource.type if resource.type != types[name].name else None,
-                hooks=environment.registry.hooks(name),
-                restricted_actions=environment.registry.restricted_actions(name),
+                hooks=environment.registry.controls(name, "hooks"),
+                restricted_actions=environment.registry.controls(name, "restricted_actions"),
             )
             definition = hot.inline_files(final, self._files)
             values, metadata = self._properties.check(types[name], definition, scope, flawed)
@@ -228,7 +228,7 @@ class Checker:
         flaws = Flaws(text)
         template = hot.parse(text, self._files, flaws)
         items = parameters.items() if isinstance(parameters, Mapping) else ()
-        supplied = {name: UNKNOWN if _is_unknown(value) else value for name, value in items}
+        supplied = {name: UNKNOWN if hot.has_unknown(value) else value for name, value in items}
         bound = hot.bind(template, environment, supplied=supplied, flaws=flaws, may_miss=parameters is UNKNOWN)
         checker = Checker(self._engine, self._files, self._budget, flaws, remote_depth=self._remote_depth + 1)
         checker.check(template, bound, environment)
@@ -270,7 +270,7 @@ class Checker:
             values[schema.name] = UNKNOWN
             path: Path = ("resources", name, "properties", schema.name)
             try:
-                values[schema.name] = value if _is_unknown(value) else schema.accept(value)
+                values[schema.name] = value if hot.has_unknown(value) else schema.accept(value)
                 if problem := self._custom_problem(schema, values[schema.name]):
                     raise ValueError(problem)
             except ValueError as error:
@@ -298,10 +298,6 @@ def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[st
         depends_on = (*definition.depends_on, *sorted(others))
         changed[name] = replace(outline[name], definition=replace(definition, depends_on=depends_on))
     return changed
-
-
-def _is_unknown(value: Any) -> bool:
-    return hot.weigh(value)[1]
 
 
 def _read(text: str) -> None:

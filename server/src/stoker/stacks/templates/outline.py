@@ -105,7 +105,7 @@ class Change(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @property
     def is_certain(self) -> bool:
         """Whether all properties are known."""
-        return not hot.weigh(self.properties)[1]
+        return not hot.has_unknown(self.properties)
 
     @cached_property
     def differing(self) -> Sequence[str]:
@@ -116,7 +116,7 @@ class Change(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def explain(self, names: Iterable[str]) -> str | None:
         """Return why the first property that is not known yet is unknown: the results on which it depends; or None."""
         for name in names:
-            if hot.weigh(self.properties.get(name))[1]:
+            if hot.has_unknown(self.properties.get(name)):
                 places = _references(self.definition["properties"].get(name))
                 unapplied = {place for place in places if self._awaits(place.partition(".")[0])}
                 what = ", ".join(sorted(unapplied)) or "results of the operation"

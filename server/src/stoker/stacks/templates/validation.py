@@ -102,7 +102,7 @@ def _nested(outline: Outline, defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inside(resource: OutlinedResource, inside: Outline, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in resource.properties.items() if not hot.weigh(value)[1]}
+    values = {name: value for name, value in resource.properties.items() if not hot.has_unknown(value)}
     shown = {
         "Type": resource.definition.mapped_from or resource.definition.type,
         **_describe(inside.template, values, defaults),
