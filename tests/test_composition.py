@@ -17,7 +17,6 @@ COMPOSITION = (
     "backends/factory.py",
     "identity/keystone/factory.py",
     "types/__init__.py",
-    "types/jobs.py",
 )
 #: What the HTTP and TLS code of ``serve`` sets in objects of uvicorn and Python.
 PROTOCOLS = ("protocol.py", "http_server.py", "tls.py")

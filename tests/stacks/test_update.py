@@ -8,7 +8,7 @@ import pytest
 
 from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
 from stoker.model.status import Action
-from stoker.stacks import signals, snapshots
+from stoker.stacks import export, signals
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
@@ -285,7 +285,7 @@ def test_a_snapshot_changes_the_status_of_complete_resources_only(heat):
     resources = {"good": {"type": "OS::Heat::None"}, "bad": {"type": "OS::Heat::TestResource"}}
     resources["bad"]["properties"] = {"fail": True}
     stack = heat.create(template(resources))
-    heat.store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, None))
+    heat.store.write(lambda tx: export.take_snapshot(tx, heat.engine, stack.id, None))
     stack = heat.settled(stack.id)
     assert (stack.action, str(stack.status)) == ("SNAPSHOT", "COMPLETE")
     assert heat.states(stack) == {"good": "SNAPSHOT_COMPLETE", "bad": "CREATE_FAILED"}

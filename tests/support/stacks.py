@@ -13,6 +13,7 @@ import pytest
 from stoker import transports, types
 from stoker.backends.provider import OwnedObject
 from stoker.backends.remote_heat import RemoteHeatClient
+from stoker.deployments import owners, run_end
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.stack_users import SignalTokens, StackUsers
 from stoker.messaging import Messaging, SignedUrls
@@ -39,7 +40,6 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects, Platform
 from stoker.triggers import jobs as trigger_jobs
-from stoker.types import jobs
 from stoker.types.nested_stacks import TemplateType
 from stoker.work import Work
 from support.work import ManualWork
@@ -166,11 +166,13 @@ class World:
     def report(self, deployment: Deployment, **values: Any) -> None:
         """Report a run as its agent does."""
         details = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
-        self.store.write(
-            lambda tx: signals.deliver(
-                tx, self.engine, find_run(tx, deployment.server_id, deployment.config_id), details
-            )
-        )
+
+        def apply(tx: Tx) -> None:
+            tx.is_signal = True
+            run = owners.lock(tx, find_run(tx, deployment.server_id, deployment.config_id))
+            run_end.signal(tx, self.engine.env, run, details, self.engine.limits.log_bytes)
+
+        self.store.write(apply)
         self.work.run(ADVANCE)
 
     def signal_all(self, stack: Stack, **values: Any) -> Stack:
@@ -291,6 +293,6 @@ def world(
         platform = replace(services.platform, identity_url="http://keystone.test")
         services = replace(services, platform=platform, stack_users=keystone_users, agents_wait=True)
     engine = Engine(types.load(), services, TemplateType(), Limits(steps_per_transaction=steps, **(limits or {})))
-    jobs.register(store, engine)
+    types.register_jobs(store, engine)
     trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

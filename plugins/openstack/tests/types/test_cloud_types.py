@@ -18,7 +18,7 @@ from stoker.objects import operations
 from stoker.objects.operations import New
 from stoker.resources.base import ADOPTED_NAME
 from stoker.resources.roles import PlannedResource, without_cycles
-from stoker.stacks import snapshots
+from stoker.stacks import export
 from stoker.stacks.operations import Options
 from stoker.store import servers, stacks
 from stoker.store import stacks as stored_snapshots
@@ -652,7 +652,7 @@ def test_a_snapshot_ends_when_the_cloud_has_saved_the_server_and_is_restored(sto
     id = heat.resources(stack)["server"].id
     _end(heat, id, external_id=NOVA_ID, status="ACTIVE")
 
-    taken = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "s"))
+    taken = store.write(lambda tx: export.take_snapshot(tx, heat.engine, stack.id, "s"))
     assert (taken.status, cloud.requests[-1].action) == (Status.IN_PROGRESS, CloudAction.SNAPSHOT)
     assert heat.states(stack) == {"server": "SNAPSHOT_IN_PROGRESS", "value": "SNAPSHOT_COMPLETE"}
     _end(heat, id, **{"stoker:snapshot": {"snapshot_image_id": "saved"}})
@@ -660,13 +660,13 @@ def test_a_snapshot_ends_when_the_cloud_has_saved_the_server_and_is_restored(sto
         ended = stored_snapshots.get_snapshot(tx, stack.id, taken.id)
     assert (ended.status, ended.data["saved"]) == (Status.COMPLETE, {"server": {"snapshot_image_id": "saved"}})
 
-    store.write(lambda tx: snapshots.restore(tx, heat.engine, stack.id, ended))
+    store.write(lambda tx: export.restore_snapshot(tx, heat.engine, stack.id, ended))
     assert cloud.requests[-1].specification["imageRef"] == "saved"
     with pytest.raises(ActionInProgress):
-        store.write(lambda tx: snapshots.delete(tx, heat.engine, ended))
+        store.write(lambda tx: export.delete_snapshot(tx, heat.engine, ended))
     _end(heat, id)
     assert heat.settled(stack.id).status is Status.COMPLETE
-    store.write(lambda tx: snapshots.delete(tx, heat.engine, ended))
+    store.write(lambda tx: export.delete_snapshot(tx, heat.engine, ended))
     assert cloud.requests[-1].action is CloudAction.DELETE_SNAPSHOT
     assert cloud.requests[-1].arguments == {"snapshot_image_id": "saved"}
 
@@ -675,11 +675,11 @@ def test_a_snapshot_fails_with_its_resource_or_when_another_operation_begins(sto
     heat, _, stack, id = _creating(store, _server())
     _end(heat, id, external_id=NOVA_ID, status="ACTIVE")
 
-    failed = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "f"))
+    failed = store.write(lambda tx: export.take_snapshot(tx, heat.engine, stack.id, "f"))
     _end(heat, id, failure="No space left")
     heat.update(stack, template({"one": _server()}))
     _end(heat, id, status="ACTIVE")
-    superseded = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "s"))
+    superseded = store.write(lambda tx: export.take_snapshot(tx, heat.engine, stack.id, "s"))
     heat.delete(stack)
     with store.read() as tx:
         stored = {item.id: item for item in stored_snapshots.list_snapshots(tx, stack.id)}

@@ -46,9 +46,9 @@ def validate(env: ResourceEnv, kind: ResourceType, properties: Properties) -> No
     If the template does not name the agent, the creation of the server makes this check.
     """
     schema = kind.properties or {}
-    key = next((key for key in (_SIGNAL, _METADATA) if key in schema), None)
-    if key is None:
+    if _SIGNAL not in schema and _METADATA not in schema:
         return
+    key = _SIGNAL if _SIGNAL in schema else _METADATA
     if env.agents_wait:
         _refuse_user(env, kind, properties)
     if schema[key].allowed:

@@ -52,7 +52,6 @@ from stoker.store import site
 from stoker.store.open import Store
 from stoker.transports.base import OBJECTS, QUEUES, Platform
 from stoker.triggers import jobs as trigger_jobs
-from stoker.types import jobs
 from stoker.types.nested_stacks import TemplateType
 from stoker.work import Work
 from stoker.work.retention import Kind, Retention
@@ -272,7 +271,7 @@ def _create_health(store: Store, disk_space: DiskSpace, certificate: Certificate
 
 
 def _register_jobs(settings: Settings, store: Store, work: Work, engine: Engine) -> Retention:
-    jobs.register(store, engine)
+    types.register_jobs(store, engine)
     trigger_jobs.register(store, engine)
     ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_jobs.purge(store, engine, at))
     return Retention(store, work, settings.retention, (ended_triggers,))

@@ -1,11 +1,13 @@
 """
-Operations of users on stacks. Each runs in one transaction, which leaves the stack in progress, complete or failed.
+Operations of users on stacks, and the jobs that continue and time out operations. Each runs in one transaction, which
+leaves the stack in progress, complete or failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -14,10 +16,11 @@ from msgspec.structs import replace
 from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.policy import authorizer
 from stoker.policy.rules import Tree
 from stoker.stacks import adoption
 from stoker.stacks.adoption import Adoption, add_objects, placeholders
-from stoker.stacks.engine import Engine, operation
+from stoker.stacks.engine import DEADLINE, Engine, operation
 from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.prechecks import Prechecks, may_represent_servers, plan_deployments
@@ -218,6 +221,42 @@ def abort_operation(session: StackSession, reason: str, word: str, *, rollback: 
             session.type_of(resource).cancel(session.context, resource)
     operation.fail(session, reason, rollback=rollback)
     advance(session)
+
+
+def go_on(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: continue a plan that exceeded the limit of one transaction."""
+    session = _current(tx, engine, args)
+    if session is None:
+        return
+    limit = engine.limits.steps_per_transaction
+    session.todo.extend(session.plan.ready(limit + 1))
+    advance(session)
+    commit(session)
+
+
+def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """
+    Job: abort an operation whose deadline has passed. Without ``timeout_mins`` of its own, the deadline moves while
+    runs wait for their first maintenance window.
+    """
+    session = _current(tx, engine, args)
+    if session is None:
+        return
+    opening = None if session.stack.timeout_mins else authorizer.first_opening(tx, session.stack.id)
+    if opening is not None:
+        at = opening + timedelta(seconds=engine.limits.action_timeout)
+        engine.env.work.defer(tx, DEADLINE, session.stack.id, args, at=at)
+    else:
+        abort_operation(session, "Timed out", "timed out")
+        commit(session)
+
+
+def _current(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> StackSession | None:
+    """Return a session of the stack if the operation for which the job was deferred is still in progress."""
+    stack = stacks.find(tx, args["stack_id"], for_update=True)
+    if stack is None or stack.traversal != args["traversal"] or stack.phase is Phase.IDLE:
+        return None
+    return StackSession(tx, engine, stack)
 
 
 def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, reason: str) -> None:

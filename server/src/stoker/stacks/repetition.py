@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.deployments import service
+from stoker.deployments import server_runs, service
 from stoker.deployments.server_runs import write_part
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict
@@ -70,6 +71,12 @@ def repeat(tx: Tx, engine: Engine, root: Stack, failed: Iterable[Resource]) -> S
     )
     resolved = prepare_again(engine, root, stacks.source(tx, root.id), engine.budget(tx))
     return operations.update(tx, engine, resolved, Options())
+
+
+def run_again(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: run again what an enrolled server's earlier machine had completed."""
+    create_again(store, engine, args["server_id"], args["until"])
+    server_runs.rerun(store, engine.env, args)
 
 
 def create_again(store: Store, engine: Engine, server_id: str, until: int) -> None:

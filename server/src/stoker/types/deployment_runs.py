@@ -193,8 +193,10 @@ def _keep_applied(
     """
     Return the entry of the resource's data that keeps the properties of the last success during a run with others.
     """
+    if before is None or APPLIED in resource.data:
+        return {}
     present = {name: resource.properties[name] for name in _CONTENT if name in resource.properties}
-    if before is None or APPLIED in resource.data or all(properties.get(name) == present[name] for name in present):
+    if all(properties.get(name) == value for name, value in present.items()):
         return {}
     # A remediation may have failed since the success, so the status of the deployment is not enough.
     has_succeeded = before.status == Status.COMPLETE or deployments.has_completed(context.tx, before.id)

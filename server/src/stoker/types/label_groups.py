@@ -146,7 +146,7 @@ def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         commit(session)
 
 
-def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+def time_out_group(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     """Job: fail a refresh whose deadline has passed, unless its runs wait for a maintenance window."""
     locked = lock_resource(tx, engine, args["resource_id"])
     if locked is None or locked[1].status is not Status.IN_PROGRESS:

@@ -14,8 +14,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Snapshot, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import operations
-from stoker.stacks import snapshots as stack_snapshots
+from stoker.stacks import export, operations
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stacks
@@ -174,7 +173,7 @@ class StackSnapshot(Answer):
 def create_snapshot(request: RequestContext, tx: Tx, body: NewSnapshot) -> StackSnapshot:
     """Take a snapshot of the stack. Raises ActionInProgress, NotSupported or Invalid."""
     stack = stack_lookup.root_stack(tx, request)
-    return _serialize(stack_snapshots.take(tx, request.app.engine, stack.id, body.name))
+    return _serialize(export.take_snapshot(tx, request.app.engine, stack.id, body.name))
 
 
 @operation(200, {"snapshots": list[StackSnapshot]})
@@ -193,14 +192,14 @@ def show_snapshot(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(204, errors=(409,))
 def delete_snapshot(request: RequestContext, tx: Tx) -> None:
     """Delete a snapshot. Raises ActionInProgress if clouds have saved resources and the stack is busy."""
-    stack_snapshots.delete(tx, request.app.engine, _find_snapshot(tx, request))
+    export.delete_snapshot(tx, request.app.engine, _find_snapshot(tx, request))
 
 
 @operation(202, errors=(409,), headers=(OPERATION,))
 def restore_snapshot(request: RequestContext, tx: Tx) -> Response:
     """Update the stack to the state of the snapshot. Raises NotSupported."""
     stack = stack_lookup.stack(tx, request, live=True)
-    restored = stack_snapshots.restore(tx, request.app.engine, stack.id, _find_snapshot(tx, request))
+    restored = export.restore_snapshot(tx, request.app.engine, stack.id, _find_snapshot(tx, request))
     return Response(202, headers=operation_header(restored))
 
 

@@ -192,11 +192,11 @@ def advance_resource(tx: Tx, engine: Engine, resource_id: str, wakes: Sequence[W
     locked = lock_resource(tx, engine, resource_id, first.deployment.stack_id if isinstance(first, RunEnded) else None)
     if locked is None:
         return
-    session, _ = locked
+    session, resource = locked
     for cause, tx.secrets in wakes:
-        resource = session.resources.find_by_id(resource_id)
-        if resource is not None:
-            _apply(session, resource, cause)
+        present = resource if cause is first else session.resources.find_by_id(resource_id)
+        if present is not None:
+            _apply(session, present, cause)
     commit(session)
 
 
