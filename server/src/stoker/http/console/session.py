@@ -4,6 +4,9 @@ Sessions of browsers: a cookie that contains the user's token, encrypted, so tha
 A browser cannot read the cookie, and sends it below the console's path only. The token has no project: each request
 names its project in the path, and uses a token that this process has requested for the project. These tokens never
 leave the server, so two projects in two tabs do not mix.
+
+A session counts only together with its CSRF token in a header, whatever the method: no other site can send this header,
+and no link or form can.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from stoker.http.contracts import Answer, Count, Id, Position, Query, Time, Whol
 from stoker.http.event_stream import Batch, Event, Reader, format_cursor, parse_number
 from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response
-from stoker.model.deployment import Deployment, Run, RunState
+from stoker.model.deployment import Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
 from stoker.store import deployments, runs
@@ -126,8 +126,10 @@ class DeploymentReader(Reader):
         ``log`` for each chunk, ``progress`` and ``status`` when they change, and ``end`` when no more events can
         follow.
         """
-        deployment, page, run = self._load(tx)
-        progress = _progress(run, tx.now)
+        deployment, page = deployments.get(tx, self._id, self._project), runs.OutputPage([], more=False)
+        if "log" in self._kinds:
+            page = runs.page_output(tx, deployment.id, self._after)
+        progress = _progress(deployment.run, tx.now)
         events = [Event("log", fill(OutputChunk, chunk), str(chunk.seq)) for chunk in page.chunks]
         self._after = page.chunks[-1].seq if page.chunks else self._after
         if progress is not None:
@@ -137,18 +139,12 @@ class DeploymentReader(Reader):
         over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
 
-    def _load(self, tx: Tx) -> tuple[Deployment, runs.OutputPage, Run | None]:
-        if "log" in self._kinds:
-            return _load_page(tx, self._id, self._project, self._after)
-        deployment = deployments.get(tx, self._id, self._project)
-        return deployment, runs.OutputPage([], more=False), deployment.run
-
 
 def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
     with request.read() as tx:
-        id, project = request.path["deployment_id"], request.project
-        deployment, page, run = _load_page(tx, id, project, query.after, before=query.before, run=query.run)
-        progress = _progress(run, tx.now)
+        deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+        page = runs.page_output(tx, deployment.id, query.after, before=query.before, run=query.run)
+        progress = _progress(deployment.run, tx.now)
     position = page.chunks[-1].seq if page.chunks else query.after
     return DeploymentLogs(
         logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
@@ -159,14 +155,6 @@ def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
         progress=progress,
         previous=page.chunks[0].seq if query.before is not None and page.more else None,
     )
-
-
-def _load_page(
-    tx: Tx, deployment_id: str, project: str, after: int, *, before: int | None = None, run: str | None = None
-) -> tuple[Deployment, runs.OutputPage, Run | None]:
-    deployment = deployments.get(tx, deployment_id, project)
-    page = runs.page_output(tx, deployment.id, after, before=before, run=run)
-    return deployment, page, deployment.run
 
 
 def _progress(run: Run | None, now: datetime) -> RunProgress | None:
