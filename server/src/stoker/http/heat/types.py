@@ -272,15 +272,12 @@ def _property(schema: Property) -> PropertySchema:
 
 
 def _constraints(schema: Property) -> list[Any]:
-    constraints: list[Any] = []
-    if schema.constraint:
-        constraints.append({"custom_constraint": schema.constraint})
-    if schema.allowed:
-        constraints.append({"allowed_values": list(schema.allowed)})
-    limits = {"min": schema.minimum, "max": schema.maximum}
-    if range_ := {name: value for name, value in limits.items() if value is not None}:
-        constraints.append({"range": range_})
-    return constraints
+    constraints = {
+        "custom_constraint": schema.constraint,
+        "allowed_values": list(schema.allowed),
+        "range": _without_none({"min": schema.minimum, "max": schema.maximum}),
+    }
+    return [{name: value} for name, value in constraints.items() if value]
 
 
 def _hot_template(kind: ResourceType) -> dict[str, Any]:
@@ -302,14 +299,12 @@ def _hot_template(kind: ResourceType) -> dict[str, Any]:
 
 
 def _parameter(schema: Property) -> dict[str, Any]:
-    parameter: dict[str, Any] = {"type": _PARAMETERS[schema.kind]}
-    if schema.description:
-        parameter["description"] = schema.description
-    if schema.default is not None:
-        parameter["default"] = schema.default
-    if constraints := _constraints(schema):
-        parameter["constraints"] = constraints
-    return parameter
+    optional = {
+        "description": schema.description or None,
+        "default": schema.default,
+        "constraints": _constraints(schema) or None,
+    }
+    return {"type": _PARAMETERS[schema.kind], **_without_none(optional)}
 
 
 def _cfn_template(kind: ResourceType) -> dict[str, Any]:
@@ -328,12 +323,14 @@ def _cfn_template(kind: ResourceType) -> dict[str, Any]:
     }
 
 
-def _cfn_parameter(schema: Property) -> Mapping[str, Any]:
-    parameter: dict[str, Any] = {"Type": _CFN.get(_PARAMETERS[schema.kind], "Json")}
-    if schema.description:
-        parameter["Description"] = schema.description
-    if schema.default is not None:
-        parameter["Default"] = schema.default
-    if schema.allowed:
-        parameter["AllowedValues"] = list(schema.allowed)
-    return parameter
+def _cfn_parameter(schema: Property) -> dict[str, Any]:
+    optional = {
+        "Description": schema.description or None,
+        "Default": schema.default,
+        "AllowedValues": list(schema.allowed) or None,
+    }
+    return {"Type": _CFN.get(_PARAMETERS[schema.kind], "Json"), **_without_none(optional)}
+
+
+def _without_none(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
