@@ -77,9 +77,9 @@ def test_a_change_that_does_not_concern_the_agent_leaves_its_poll_open(agent, st
 
 
 @contextmanager
-def held_poll(agent: Agent) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Poll with the present document's ETag; yields a function that awaits the next document."""
-    etag = agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
+def held_poll(agent: Agent, etag: str = "") -> Iterator[Callable[[], dict[str, Any]]]:
+    """Poll with an ETag, by default the present document's; yields a function that awaits the next document."""
+    etag = etag or agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
     with closing(http.client.HTTPConnection("127.0.0.1", agent.stoker.port, timeout=60)) as poll:
         headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag, "X-Stoker-Agent": WITH_MODES}
         poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
@@ -98,6 +98,30 @@ def test_results_do_not_send_the_rest_of_the_document_again(agent, stoker):
         entries = await_document()["deployments"]
     assert [entry["deployment_id"] for entry in entries] == [each["id"] for each in (*made[4:], new)]
     assert len(agent.document().body["deployments"]) == 3
+
+
+def test_an_agent_that_polls_after_its_report_gets_the_rest_at_the_end_of_its_wait(agent, stoker):
+    done, left = deploy(stoker, agent.id), deploy(stoker, agent.id)
+    etag = agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
+    agent.finish(done["config_id"])
+    with held_poll(agent, etag) as await_document:
+        new = deploy(stoker, agent.id)
+        entries = await_document()["deployments"]
+    assert [entry["deployment_id"] for entry in entries] == [left["id"], new["id"]]
+    etag = agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
+    agent.finish(left["config_id"])
+    rest = agent.document(wait=1, etag=etag, X_Stoker_Agent=WITH_MODES)
+    assert (rest.status, [entry["id"] for entry in rest.body["deployments"]]) == (200, [new["config_id"]])
+
+
+def test_an_agent_without_its_document_gets_the_rest_at_once(agent, stoker):
+    """As after its restart, or through a relay, which does not wait."""
+    done, left = deploy(stoker, agent.id), deploy(stoker, agent.id)
+    etag = agent.document().headers["ETag"]
+    agent.finish(done["config_id"])
+    for answer in (agent.document(), agent.document(etag=etag), agent.document(wait=40, etag='"1"')):
+        assert [entry["id"] for entry in answer.body["deployments"]] == [left["config_id"]]
+        agent.finish(done["config_id"])
 
 
 def test_results_do_not_delay_a_cancellation_or_a_withdrawal(agent, stoker):

@@ -63,6 +63,8 @@ class Document:
     unreceived: RunKeys = ()
     #: What the agent's own document contains besides its revision, for comparison within this process.
     content: int = 0
+    #: The server's own agent has reported since that runs have ended.
+    is_outdated: bool = False
 
 
 def _size(server_id: str, form: str, document: Document) -> int:
@@ -112,7 +114,7 @@ def _record(tx: Tx, batch: Sequence[Delivery]) -> None:
 class Documents:
     """
     A cache of documents. ``agent``, ``heat`` and ``get_cached`` never block, ``load_*`` read the database.
-    Notifications drop cached documents after the commit of a change.
+    Notifications drop cached documents after the commit of a change, except for those that are only outdated.
     """
 
     def __init__(
@@ -140,8 +142,8 @@ class Documents:
         store.notifier.subscribe(self._on_notification, SERVERS)
 
     def agent(self, server_id: str, *, with_modes: bool = True) -> Document | None:
-        """Return the cached document of the server's own agent, or None. See ``load_agents``."""
-        return self._find(server_id, _agent_form(with_modes))
+        """Return the cached document of the server's own agent, maybe an outdated one, or None. See ``load_agents``."""
+        return self._find(server_id, _agent_form(with_modes), may_be_outdated=True)
 
     @property
     def epoch(self) -> int:
@@ -236,13 +238,14 @@ class Documents:
             keys, document.unreceived = document.unreceived, ()
             self._deliveries.record(keys, OWN_CHANNEL, received=True)
 
-    def _find(self, server_id: str, form: str) -> Document | None:
+    def _find(self, server_id: str, form: str, *, may_be_outdated: bool = False) -> Document | None:
         with self._lock:
             forms = self._kept.get(server_id)
             if forms is None:
                 return None
             self._kept.move_to_end(server_id)
-            return forms.get(form)
+            document = forms.get(form)
+            return document if may_be_outdated or document is None or not document.is_outdated else None
 
     def _keep(self, server_id: str, form: str, document: Document, epoch: int) -> Document:
         with self._lock:
@@ -267,8 +270,11 @@ class Documents:
                 self._kept.clear()
                 self._bytes = 0
             else:
-                server_id = topic.split("/")[1]
-                if server_id in self._kept:
+                _, server_id, *report = topic.split("/")
+                if report:
+                    for document in self._kept.get(server_id, {}).values():
+                        document.is_outdated = True
+                elif server_id in self._kept:
                     self._drop(server_id)
                 self._notified_revisions[server_id] = max(revision, self._notified_revisions.get(server_id, 0))
                 self._notified_revisions.move_to_end(server_id)

@@ -70,7 +70,9 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
     async def read() -> tuple[tuple[Document, Response], bool]:
         nonlocal agents_content
         document = documents.agent(server_id, with_modes=with_modes)
-        if document is None:
+        # An agent that knows what has ended gets the document after its wait, as if it had polled before its report.
+        may_wait = query.wait > 0 and agents_content is None
+        if document is None or (document.is_outdated and not (may_wait and tag == f'"{document.revision}"')):
             document = await request.app.agent_batches.documents.submit((server_id, with_modes))
         own_tag = f'"{document.revision}"'
         if pending.is_superseded:
