@@ -396,7 +396,6 @@ def _ensure_folders(paths: Paths) -> None:
 
 
 def _is_alone(entry: Mapping[str, Any], paths: Paths) -> bool:
-    """Whether the run executes while no other does."""
     return has_fact(entry, paths.hooks, "ALONE")
 
 

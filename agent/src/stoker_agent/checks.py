@@ -194,7 +194,6 @@ class Checks:
 
 
 def _key(id: str) -> str:
-    """Return the key of a deployment's report in the outbox."""
     return f"check of {id}"
 
 

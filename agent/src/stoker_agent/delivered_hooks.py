@@ -143,7 +143,6 @@ def _parse(entry: Mapping[str, Any]) -> Optional[Hook]:
 
 
 def _has_digest(path: Path, sha256: str) -> bool:
-    """Whether the file is there and unaltered."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
     except OSError:

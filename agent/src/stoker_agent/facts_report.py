@@ -107,7 +107,6 @@ class FactsReporter:
         return facts
 
     def _end(self, digest: str, refusal: Optional[str]) -> None:
-        """Record Stoker's answer to the facts."""
         if refusal is None:
             self._acknowledged, self._acknowledged_at, self._refused = digest, int(time.time()), None
         else:

@@ -122,7 +122,6 @@ class ReversibleRun(Commands):
             self.journal.remember(kind, name, **before)
 
     def _remember_path(self, path: Path, **more: Any) -> None:
-        """Remember what is at a path."""
         if not self.is_dry:
             self.journal.remember("file", str(path), **more, **describe_path(path))
 

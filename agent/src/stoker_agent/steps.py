@@ -352,13 +352,14 @@ def run_steps(
         raise SystemExit(str(error)) from None
 
 
-def apply_steps(run: HookRun, apply: Callable[[HookRun, Steps], None]) -> Result:
+def apply_steps(run: HookRun, apply: Callable[[HookRun, Steps], None], memory: Optional[Memory] = None) -> Result:
     """
     Run a hook that consists of steps, in any mode: call ``apply``, or revert its changes if the deployment ends.
 
+    ``memory`` remembers what changes, by default that of the deployment.
     The result of a failed run lists what has changed, and what could not be changed.
     """
-    steps = Steps(run.mode, run.memory)
+    steps = Steps(run.mode, memory or run.memory)
     try:
         if run.is_removal:
             steps.undo()

@@ -123,6 +123,5 @@ class Unit:
             self.control("enable", "--quiet")
 
     def _print_journal(self) -> None:
-        """Print the unit's last messages to stderr."""
         _, text = self._tools.read(["journalctl", "--no-pager", "--quiet", "--lines", "30", "--unit", self.name])
         print(text, end="", file=sys.stderr, flush=True)

@@ -89,5 +89,4 @@ class WriteProblem:
 
 
 def _key(id: str) -> str:
-    """Return the key of a run's report in the outbox."""
     return f"reason why {id} waits"

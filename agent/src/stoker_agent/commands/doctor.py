@@ -110,7 +110,6 @@ class Check(NamedTuple):
 
 
 def _check_python() -> Check:
-    """Check the version of Python."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < (3, 8):
         return Check("python", FAILURE, version, "install Python 3.8 or newer")
@@ -171,7 +170,6 @@ def _check_hook(path: Path) -> Check:
 
 
 def _check_disk(paths: Paths) -> Iterator[Check]:
-    """Check the free space and the free inodes for the state of runs."""
     folder = next(path for path in (paths.state, *paths.state.parents) if path.exists())
     values = os.statvfs(str(folder))
     remedy = f"free space on the file system of {folder}: without space, no run starts"

@@ -72,5 +72,4 @@ def _client(run: HookRun, kitchen: Path, node: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the text as a literal of Ruby."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -99,7 +99,6 @@ def _project(run: HookRun) -> Path:
 
 
 def _files(run: HookRun) -> Dict[Path, str]:
-    """Return the content of the project's files by path."""
     project = _project(run)
     files = {project / "docker-compose.yml": run.config if isinstance(run.config, str) else json.dumps(run.config)}
     for name, content in _env_files(run):

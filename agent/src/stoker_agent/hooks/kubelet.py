@@ -15,66 +15,32 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from stoker_agent import files
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, container_engine, read_text, write_file
+from stoker_agent.hook_contract import HookError, HookRun, Result, container_engine
+from stoker_agent.steps import Steps, apply_steps
 
 
 def apply(run: HookRun) -> Result:
-    """Write the manifest and wait until the pod's containers run."""
-    if run.is_removal:
-        return undo(run)
-    manifest = _manifest(run)
+    """Write the manifest and wait until the pod's containers run. On DELETE remove it: the kubelet stops the pod."""
+    return apply_steps(run, _apply, run.resource_memory)
+
+
+check = preview = undo = apply
+
+
+def _apply(run: HookRun, steps: Steps) -> None:
+    folder = Path(os.environ.get("HEAT_KUBELET_MANIFESTS", "/etc/kubernetes/manifests"))
+    manifest = folder / f"{_pod_part(run)}.json"
     text = json.dumps(run.mapping(), indent=4, sort_keys=True)
-    _replace_former(run, manifest)
-    is_new = read_text(manifest) != text
-    if is_new:
-        write_file(manifest, text)  # in one step: the kubelet reads the directory at any time
+    steps.undo(keep=[str(manifest)])
+    steps.file(manifest, text, 0o600, owner=None, secret=True)
+    if steps.is_dry:
+        for name in _missing_containers(run):
+            steps.change(name, "not running")
+        return
     period = float(run.options.get("poll_period", 5))
     images = [str(container["image"]) for container in _containers(run)]
     _wait(lambda: _missing_images(run, images), float(run.options.get("images_timeout", 600)), period, "images")
     _wait(lambda: _missing_containers(run), float(run.options.get("containers_timeout", 120)), period, "containers")
-    return Result(changed=is_new, changes=[Change(str(manifest))] if is_new else [])
-
-
-def check(run: HookRun) -> Result:
-    """Compare the manifest and the running containers with the config."""
-    manifest = _manifest(run)
-    changes = []
-    if read_text(manifest) != json.dumps(run.mapping(), indent=4, sort_keys=True):
-        changes.append(Change(str(manifest)))
-    changes += [Change(name, diff="not running") for name in _missing_containers(run)]
-    return Result.of(changes)
-
-
-preview = check
-
-
-def undo(run: HookRun) -> Result:
-    """Remove the deployment's manifest; the kubelet then stops the pod."""
-    items = run.resource_memory.list("manifest")
-    manifests = {_manifest(run), *(Path(item.name) for item in items)}
-    present = [manifest for manifest in sorted(manifests) if files.inspect(manifest).kind == "file"]
-    changes = [Change(str(manifest), diff="removed") for manifest in present]
-    for manifest in present:
-        files.remove(manifest)
-    for item in items:
-        run.resource_memory.forget(item)
-    return Result.of(changes)
-
-
-def _replace_former(run: HookRun, manifest: Path) -> None:
-    """Remove the manifest of the deployment's former config, and record the one of this config."""
-    memory = run.resource_memory
-    memory.remember("manifest", str(manifest))
-    for item in memory.list("manifest"):
-        if item.name != str(manifest):
-            files.remove(Path(item.name))
-            memory.forget(item)
-
-
-def _manifest(run: HookRun) -> Path:
-    folder = Path(os.environ.get("HEAT_KUBELET_MANIFESTS", "/etc/kubernetes/manifests"))
-    return folder / f"{_pod_part(run)}.json"
 
 
 def _pod_part(run: HookRun) -> str:

@@ -112,7 +112,6 @@ def _hiera(run: HookRun) -> Optional[Path]:
 
 
 def _hiera_facts(data: Path) -> Dict[str, str]:
-    """Return the fact that names the file with Hiera data."""
     return {"FACTER_deploy_config_name": data.stem[len(_HIERA) :]}
 
 
