@@ -50,15 +50,14 @@ class Encryption:
         self._lock = threading.Lock()
         self._keys: tuple[bytes, ...] = ()
         self._fernet: MultiFernet | None = None
-        self._newest: Fernet | None = None
         self._checked = -RELOAD_SECONDS
 
     def encrypt(self, text: str) -> str:
         """Encrypt with the newest key. Raises Unavailable if there is no key."""
         self._reload()
-        if self._newest is None:
+        if self._fernet is None:
             raise Unavailable(_NO_KEY)
-        return self._newest.encrypt(text.encode()).decode()
+        return self._fernet.encrypt(text.encode()).decode()  # with the first key
 
     def decrypt(self, token: str) -> str:
         """Decrypt with any of the keys. Raises Unavailable if none of them encrypted the text."""
@@ -80,10 +79,10 @@ class Encryption:
         Raises Unavailable if no known key decrypts the text.
         """
         self._reload()
-        if self._newest is None:
+        if not self._keys:
             raise Unavailable(_NO_KEY)
         try:
-            self._newest.decrypt(token.encode())
+            Fernet(self._keys[0]).decrypt(token.encode())
         except InvalidToken:
             return self.encrypt(self.decrypt(token))
         return None
@@ -97,9 +96,7 @@ class Encryption:
             self._checked = time.monotonic()
             keys = tuple(self._source())
             if keys != self._keys:
-                fernets = [Fernet(key) for key in keys]
-                self._newest = fernets[0] if fernets else None
-                self._fernet = MultiFernet(fernets) if fernets else None
+                self._fernet = MultiFernet([Fernet(key) for key in keys]) if keys else None
                 self._keys = keys
 
 

@@ -25,7 +25,7 @@ from stoker.store.notifier import Notifier
 from stoker.store.pipeline import connect
 from stoker.store.sql import sql
 from stoker.store.sqlite import SqliteConnection, find_path
-from stoker.store.tx import Tx, TxCallbacks
+from stoker.store.tx import Tx, TxCallbacks, TxContext
 
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class Store:
         self.clock = Clock()
         #: What transactions call at their end.
         self.callbacks = TxCallbacks()
+        self._context = TxContext(self.clock, self.encryption, self.notifier, self.metrics, self.callbacks)
         #: Sends notifications to other processes and receives theirs. None on SQLite, which one process uses.
         self.notifications: PostgresqlNotifications | None = None
         #: False if the last write failed: the disk is full, for example.
@@ -91,16 +92,12 @@ class Store:
 
     def _open_sqlite(self) -> None:
         self.pool, self._probe = sqlite.open_pool(self.url), sqlite.open_pool(self.url)
-        self._writer = sqlite.GroupWriter(
-            self.url, self.notifier, self.callbacks, self.metrics, self.clock, self.encryption
-        )
+        self._writer = sqlite.GroupWriter(self.url, self._context)
 
     def _open_postgresql(self, pooled: int) -> None:
         self.pool, self._probe = (postgresql.open_pool(self.url, size, self.clock) for size in (pooled, 1))
         self.notifications = PostgresqlNotifications(self.direct_url, self.notifier, self.metrics)
-        self._writer = postgresql.Writer(
-            self.pool, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock, self.encryption
-        )
+        self._writer = postgresql.Writer(self.pool, self.notifications, self._context)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -108,7 +105,7 @@ class Store:
         try:
             with self.pool.connection() as connection:
                 connection.begin_reading()
-                tx = Tx(connection, self.clock.now(), self.encryption, reading=True)
+                tx = Tx(connection, self._context, reading=True)
                 try:
                     yield tx
                 finally:

@@ -14,17 +14,14 @@ import psycopg
 import structlog
 
 from stoker.failures import backoff
-from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store.clock import DATABASE_TIME, Clock
 from stoker.store.connection import Batch, Pool, Rows
-from stoker.store.encryption import Encryption
 from stoker.store.faults import ConnectionLost, Failure, is_ended, wrap
 from stoker.store.notifications import PostgresqlNotifications
-from stoker.store.notifier import Notifier
 from stoker.store.pipeline import DEFAULT, REPEATABLE_READ, Pipeline, Query, connect, limit_session
 from stoker.store.sql import sql
-from stoker.store.tx import Tx, TxCallbacks, run
+from stoker.store.tx import Tx, TxContext, run
 
 _log = structlog.get_logger("stoker.store")
 
@@ -217,20 +214,12 @@ class Writer:
     def __init__(
         self,
         pool: Pool[PostgresqlConnection],
-        notifier: Notifier,
         notifications: PostgresqlNotifications,
-        callbacks: TxCallbacks,
-        metrics: Metrics,
-        clock: Clock,
-        encryption: Encryption,
+        context: TxContext,
     ) -> None:
         self._pool = pool
-        self._encryption = encryption
-        self._clock = clock
-        self._notifier = notifier
         self._notifications = notifications
-        self._callbacks = callbacks
-        self._metrics = metrics
+        self._context = context
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> tuple[T, Tx]:
         """
@@ -258,7 +247,7 @@ class Writer:
 
     def _once(self, do: Callable[[Tx], T], durable: bool) -> tuple[T, Tx]:
         with self._pool.connection() as connection:
-            tx = Tx(connection, self._clock.now(), self._encryption, callbacks=self._callbacks)
+            tx = Tx(connection, self._context)
             try:
                 if not durable:
                     tx.put(_NOT_DURABLE, {})
@@ -271,8 +260,8 @@ class Writer:
             except ConnectionLost:
                 self._notifications.sender.send_unconfirmed(tx.notifications)
                 raise
-        self._metrics.commit_seconds.observe(time.monotonic() - begun)
-        self._metrics.commit_transactions.observe(1)
+        self._context.metrics.commit_seconds.observe(time.monotonic() - begun)
+        self._context.metrics.commit_transactions.observe(1)
         self._notifications.sender.send(tx.notifications)
-        tx.notify_committed(self._notifier)
+        tx.notify_committed()
         return result, tx

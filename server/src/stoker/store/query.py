@@ -92,11 +92,7 @@ def change(text: str) -> Callable[..., int]:
 
 def execute(text: str) -> Callable[..., None]:
     """Return a function that executes a statement without a result."""
-
-    def run(tx: Tx, statement: Statement, values: Mapping[str, Any]) -> None:
-        tx.execute_fast(statement, values)
-
-    return Query(sql(text), run)
+    return Query(sql(text), Statements.execute_fast)
 
 
 def put(text: str) -> Callable[..., None]:

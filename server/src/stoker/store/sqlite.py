@@ -18,16 +18,12 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import faults
-from stoker.store.clock import Clock
 from stoker.store.connection import Batch, Pool, Rows
-from stoker.store.encryption import Encryption
 from stoker.store.faults import is_fault
-from stoker.store.notifier import Notifier
 from stoker.store.sql import sql
-from stoker.store.tx import Tx, TxCallbacks, run
+from stoker.store.tx import Tx, TxContext, run
 
 T = TypeVar("T")
 
@@ -141,17 +137,9 @@ class GroupWriter:
     def __init__(
         self,
         url: str,
-        notifier: Notifier,
-        callbacks: TxCallbacks,
-        metrics: Metrics,
-        clock: Clock,
-        encryption: Encryption,
+        context: TxContext,
     ) -> None:
-        self._encryption = encryption
-        self._clock = clock
-        self._notifier = notifier
-        self._metrics = metrics
-        self._callbacks = callbacks
+        self._context = context
         self._connection = SqliteConnection(find_path(url))
         self._raw = self._connection.driver
         self._raw.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KIB}")
@@ -191,7 +179,7 @@ class GroupWriter:
             raise work.error
         assert work.tx is not None, "a transaction without an error was run"
         # In each caller's own thread, outside its turn: callbacks may write or fail without affecting other callers.
-        work.tx.notify_committed(self._notifier)
+        work.tx.notify_committed()
         return work.result, work.tx
 
     def close(self) -> None:
@@ -260,8 +248,8 @@ class GroupWriter:
                     self._commit_alone(work)
                 return
             else:
-                self._metrics.commit_seconds.observe(time.monotonic() - begun)
-                self._metrics.commit_transactions.observe(len(group))
+                self._context.metrics.commit_seconds.observe(time.monotonic() - begun)
+                self._context.metrics.commit_transactions.observe(len(group))
 
     def _sync(self, durable: bool) -> None:
         if durable != self._is_synced:
@@ -277,10 +265,7 @@ class GroupWriter:
 
     def _do(self, work: _Work, undo: str) -> None:
         try:
-            now = self._clock.now()
-            work.tx = Tx(
-                self._connection, now, self._encryption, callbacks=self._callbacks, is_contended=self._is_contended
-            )
+            work.tx = Tx(self._connection, self._context, is_contended=self._is_contended)
             work.result = run(work.tx, work.do)
             work.tx.send()
         except BaseException as error:

@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypeVar
 
 import structlog
 
+from stoker.metrics import Metrics
 from stoker.model.errors import RequestLimitExceeded, StokerError, redact_error
 from stoker.model.selectors import Selectable
 from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
 from stoker.store import sql as sqls
+from stoker.store.clock import Clock
 from stoker.store.connection import Connection, Rows
 from stoker.store.encryption import Encryption, SecretColumns
 from stoker.store.faults import DatabaseError
@@ -87,6 +88,18 @@ class TxCallbacks:
         """Call these functions from now on."""
         for name in self.__slots__:
             setattr(self, name, getattr(callbacks, name))
+
+
+@dataclass(frozen=True, slots=True)
+class TxContext:
+    """What all transactions of a store share."""
+
+    clock: Clock
+    encryption: Encryption
+    notifier: Notifier
+    metrics: Metrics
+    #: What write transactions call at their end.
+    callbacks: TxCallbacks
 
 
 class Statements:
@@ -211,22 +224,19 @@ class Tx(Statements):
     def __init__(
         self,
         connection: Connection,
-        now: datetime,
-        encryption: Encryption,
+        context: TxContext,
         *,
         reading: bool = False,
-        callbacks: TxCallbacks | None = None,
         is_contended: Callable[[], bool] | None = None,
     ) -> None:
         """
         Begin a transaction on ``connection``; only the store does this.
 
-        ``now`` is the time of the store's clock, ``encryption`` that of columns with secrets. ``reading`` marks a read
-        transaction. ``flush`` calls ``callbacks``; None in a read transaction. ``is_contended`` returns
-        whether other writers wait for this transaction; None: other writers never wait.
+        ``reading`` marks a read transaction. ``is_contended`` returns whether other writers wait for this transaction;
+        None: other writers never wait.
         """
         super().__init__(connection)
-        self._encryption = encryption
+        self._context = context
         self._is_contended = is_contended
         self._begun = time.monotonic()
         #: Whether this is a read transaction, whose snapshot does not change.
@@ -234,10 +244,9 @@ class Tx(Statements):
         #: Data that higher layers keep during this transaction, by their own keys.
         self.notes: dict[str, Any] = {}
         #: The time of the transaction, which all its writes share.
-        self.now = now
+        self.now = context.clock.now()
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
-        self.secrets = SecretColumns(encryption)
-        self._callbacks = callbacks
+        self.secrets = SecretColumns(context.encryption)
         self._server_changes: list[ServerChange] = []
         self._woken: dict[Owner, list[Wake]] = {}
         #: Whether the transaction applies a signal, whose duration is measured.
@@ -257,7 +266,7 @@ class Tx(Statements):
         A transaction for several requests sets ``secrets`` for each of them: what one request knows must not be
         redacted in the output of the others.
         """
-        return SecretColumns(self._encryption)
+        return SecretColumns(self._context.encryption)
 
     def advisory_lock(self, name: str, *, is_shared: bool = False) -> None:
         """
@@ -332,15 +341,16 @@ class Tx(Statements):
 
         The store calls this at the end of the transaction. An owner may wake others, as a nested stack does its parent.
         """
-        while self._woken and self._callbacks is not None:
-            owner, callbacks = min(self._woken), self._callbacks
+        callbacks = self._context.callbacks
+        while self._woken:
+            owner = min(self._woken)
             woken = callbacks.resource_woken if owner.kind == "resource" else callbacks.trigger_woken
             woken(self, owner.id, self._woken.pop(owner))
         if self._events:
             self.put_rows("events", self._events)
             self._events = []
-        if self._server_changes and self._callbacks is not None:
-            self._callbacks.servers_changed(self, self._server_changes)
+        if self._server_changes:
+            callbacks.servers_changed(self, self._server_changes)
         self._server_changes = []
         for server_id in sorted(self._bumped.keys() & self._dropping):
             if self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:
@@ -350,8 +360,8 @@ class Tx(Statements):
         for server_id, revision, channel in self._bump():
             topic = server_topic if self._bumped[server_id] else report_topic
             self.notifications[topic(server_id)] = revision
-            if channel is not None and self._callbacks is not None:
-                self._callbacks.document_changed(self, server_id, channel)
+            if channel is not None:
+                callbacks.document_changed(self, server_id, channel)
         self._bumped.clear()
 
     def _bump(self) -> Sequence[Any]:
@@ -362,10 +372,10 @@ class Tx(Statements):
             return self.fetch_all(_BUMP, {"id": ids[0], "now": now})
         return () if not ids else self.fetch_all(_BUMP_ALL, {"ids": rows.dump(ids), "now": now})
 
-    def notify_committed(self, notifier: Notifier) -> None:
+    def notify_committed(self) -> None:
         """Notify subscribers and call the functions of ``after_commit``. The store calls this after the commit."""
         for topic, number in self.notifications.items():
-            notifier.notify(topic, number)
+            self._context.notifier.notify(topic, number)
         for act in self._after:
             try:
                 act()
