@@ -15,7 +15,7 @@ from support.source_code import SERVER, sources
 COMPOSITION = (
     "serve/*.py",
     "backends/factory.py",
-    "identity/keystone/factory.py",
+    "identity/keystone/authentication.py",
     "types/__init__.py",
 )
 #: What the HTTP and TLS code of ``serve`` sets in objects of uvicorn and Python.

@@ -12,7 +12,7 @@ import pytest
 from stoker.model.errors import Invalid, RequestLimitExceeded, Unavailable
 from stoker.store import documents
 from stoker.store import sqlite as sqlite_doors
-from stoker.store.faults import UniqueViolation
+from stoker.store.connection import UniqueViolation
 from stoker.store.notifier import server_topic
 from stoker.store.open import Store
 from stoker.store.sql import insert, sql

@@ -13,9 +13,8 @@ from typing import Any
 from stoker.deployments import write_audit
 from stoker.messaging import Messaging, SignedUrls, signed_urls
 from stoker.messaging.limits import KEEP_NEWEST
+from stoker.model.embedded import Queue, belongs_to_agents
 from stoker.model.errors import Conflict, WriteRefused
-from stoker.model.messaging import Queue
-from stoker.model.ownership import belongs_to_agents
 from stoker.objects import operations, tempurl
 from stoker.objects.operations import New
 from stoker.store import queues

@@ -56,7 +56,7 @@ class Caller:
     resource: str | None = None
     #: The project that the credential belongs to.
     project: str | None = None
-    #: The caller uses a login or a pre-signed URL that Stoker created for the resource (``model.ownership``).
+    #: The caller uses a login or a pre-signed URL that Stoker created for the resource (``model.embedded``).
     as_owner: bool = False
 
     @staticmethod

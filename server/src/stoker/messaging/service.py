@@ -14,9 +14,8 @@ from msgspec import Meta
 
 from stoker.messaging import limits, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
+from stoker.model.embedded import Message, Queue, check_write
 from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.messaging import Message, Queue
-from stoker.model.ownership import check_write
 from stoker.store import queues, rows
 from stoker.store.tx import Tx
 from stoker.work import Work

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from stoker import json_values
 from stoker.messaging import limits
 from stoker.messaging.webhook_client import Targets
+from stoker.model.embedded import Queue, Subscription
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
-from stoker.model.messaging import Queue, Subscription
 from stoker.store import queues
 from stoker.store.tx import Tx
 

@@ -21,7 +21,7 @@ import structlog
 
 from stoker.lru_cache import LruCache
 from stoker.messaging.webhook_client import Targets, WebhookClient, WebhookFailed
-from stoker.model.messaging import Message, Queue, Subscription
+from stoker.model.embedded import Message, Queue, Subscription
 from stoker.store import queues, rows
 from stoker.store.open import Store
 from stoker.store.tx import Tx

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from stoker.model.embedded import TICK, Account, Container, Stored, check_write
 from stoker.model.errors import Conflict, EntityNotFound
-from stoker.model.objects import TICK, Account, Container, Stored
-from stoker.model.ownership import check_write
 from stoker.objects import limits
 from stoker.objects.tempurl import KEY_HEADERS
 from stoker.store import objects, rows
@@ -111,7 +110,7 @@ def lock(tx: Tx, account: str, container: str, *, as_owner: bool = False) -> Con
     Lock the container until the transaction ends.
 
     Raises EntityNotFound, and WriteRefused if the container belongs to a server or deployment
-    (``ownership.check_write``).
+    (``check_write``).
     """
     row = objects.find_container(tx, account, container, for_update=True)
     if row is None:

@@ -13,8 +13,8 @@ from stoker.serve import state_dir
 from stoker.serve.site_keys import secret_file
 from stoker.settings import Settings
 from stoker.store import migrate, postgresql
+from stoker.store.connection import DatabaseError, describe_error
 from stoker.store.encryption import KeySource, without_keys
-from stoker.store.faults import DatabaseError, describe
 from stoker.store.open import Store
 
 
@@ -48,9 +48,9 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
             migrate.upgrade(session, store.dialect)
         state_dir.restrict(_sqlite_files(settings))
     except psycopg.ProgrammingError as error:
-        raise Invalid(f"cannot use the database URL {name_database(settings)!r}: {describe(error)}") from None
+        raise Invalid(f"cannot use the database URL {name_database(settings)!r}: {describe_error(error)}") from None
     except (DatabaseError, psycopg.Error, sqlite3.Error) as error:
-        raise Unavailable(f"cannot open the database {name_database(settings)}: {describe(error)}") from None
+        raise Unavailable(f"cannot open the database {name_database(settings)}: {describe_error(error)}") from None
     return store
 
 

@@ -102,7 +102,8 @@ class _Site:
         self._users = StackUsers(secret)
         self._keystone = None
         if settings.at_keystone:
-            from stoker.identity.keystone.factory import open_keystone  # imported late: only Keystone mode needs it
+            # imported late: only Keystone mode needs it
+            from stoker.identity.keystone.authentication import open_keystone
 
             self._keystone = open_keystone(settings, store, self._directory.ec2)
         self._accounts = self._keystone.accounts if self._keystone else None

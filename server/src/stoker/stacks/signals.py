@@ -14,9 +14,9 @@ from stoker.deployments.runs import SUPERSEDED, log_rejection
 from stoker.deployments.signals import RUN
 from stoker.json_values import decode
 from stoker.model.deployment import Deployment
+from stoker.model.embedded import Message
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name
-from stoker.model.messaging import Message
 from stoker.model.stack import RUN_COUNT, Resource, Stack
 from stoker.model.status import Action
 from stoker.objects import operations

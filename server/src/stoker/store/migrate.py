@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 
 from stoker.model.errors import Conflict
-from stoker.store.faults import is_fault
+from stoker.store.connection import is_fault
 from stoker.store.sql import expand
 
 #: An arbitrary key, the same in every Stoker: only one process migrates at a time.

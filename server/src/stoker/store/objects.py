@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from stoker.model.objects import Account, Container, Entry, Page, Stored, Totals
+from stoker.model.embedded import Account, Container, Entry, Page, Stored, Totals
 from stoker.store import rows
 from stoker.store.query import execute
 from stoker.store.repository import Repository

@@ -17,9 +17,8 @@ from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import postgresql, sqlite
 from stoker.store.clock import DATABASE_TIME, Clock
-from stoker.store.connection import Pool
+from stoker.store.connection import UNUSABLE_VALUES, DatabaseError, Pool, describe_error, is_fault, unusable_value
 from stoker.store.encryption import Encryption, KeySource, without_keys
-from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, describe, is_fault, unusable_value
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
 from stoker.store.pipeline import connect
@@ -173,7 +172,7 @@ class Store:
                 asked_at = self.clock.uptime()
                 row = connection.execute([(_PROBE, ({},))]).fetchone()
         except (DatabaseError, sqlite3.Error) as error:
-            raise Unavailable(f"cannot read from the database: {describe(error)}") from error
+            raise Unavailable(f"cannot read from the database: {describe_error(error)}") from error
         if self.dialect == "sqlite":
             self.clock.approach_machine()
         elif row is not None:

@@ -16,8 +16,7 @@ import structlog
 from stoker.failures import backoff
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store.clock import DATABASE_TIME, Clock
-from stoker.store.connection import Batch, Pool, Rows
-from stoker.store.faults import ConnectionLost, Failure, is_ended, wrap
+from stoker.store.connection import Batch, ConnectionLost, Failure, Pool, Rows, is_ended, wrap_error
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.pipeline import DEFAULT, REPEATABLE_READ, Pipeline, Query, connect, limit_session
 from stoker.store.sql import sql
@@ -57,7 +56,7 @@ class PostgresqlConnection:
             if self.pipeline.prepares:
                 limit_session(self.pipeline)
         except psycopg.Error as error:
-            raise wrap(error) from error
+            raise wrap_error(error) from error
 
     def begin_reading(self) -> None:
         """Let the next transaction have one snapshot; see ``connection.Pooled``."""
@@ -83,7 +82,7 @@ class PostgresqlConnection:
                 self.driver.close()
             if self.driver.closed:
                 raise ConnectionLost(error) from error
-            raise wrap(error) from error
+            raise wrap_error(error) from error
 
     def reset(self) -> bool:
         """Roll back; see ``connection.Pooled``."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from stoker.model.messaging import Message, Queue, Subscription
+from stoker.model.embedded import Message, Queue, Subscription
 from stoker.store import rows
 from stoker.store.query import execute, scalar, table
 from stoker.store.repository import Repository

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from stoker.model.messaging import Queue
+from stoker.model.embedded import Queue
 from stoker.store import jobs, rows
 from stoker.store.migrate import expected_columns
 from stoker.store.query import execute, scalar, table

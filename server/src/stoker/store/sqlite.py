@@ -19,9 +19,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from stoker.model.errors import Invalid, Unavailable
-from stoker.store import faults
-from stoker.store.connection import Batch, Pool, Rows
-from stoker.store.faults import is_fault
+from stoker.store.connection import Batch, Pool, Rows, is_fault, wrap_error
 from stoker.store.sql import sql
 from stoker.store.tx import Tx, TxContext, run
 
@@ -59,7 +57,7 @@ class SqliteConnection:
                 else:
                     cursor = self.driver.executemany(text, ([*map(row.__getitem__, names)] for row in rows))
             except sqlite3.Error as error:
-                raise faults.wrap(error, text) from error
+                raise wrap_error(error, text) from error
         assert cursor is not None, "the batch is empty"
         return cursor
 

@@ -10,7 +10,7 @@ import msgspec
 from stoker.model.errors import Conflict, EntityNotFound
 from stoker.model.trigger import Content, Schedule, Target, Trigger
 from stoker.store import rows, targets
-from stoker.store.faults import UniqueViolation
+from stoker.store.connection import UniqueViolation
 from stoker.store.notifier import project_topic, trigger_topic
 from stoker.store.query import column, execute, scalar
 from stoker.store.repository import Repository, require

@@ -17,9 +17,8 @@ from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.clock import Clock
-from stoker.store.connection import Connection, Rows
+from stoker.store.connection import Connection, DatabaseError, Rows
 from stoker.store.encryption import Encryption, SecretColumns
-from stoker.store.faults import DatabaseError
 from stoker.store.notifier import Notifier, project_topic, report_topic, server_topic, stack_topic
 from stoker.store.sql import Statement, sql
 

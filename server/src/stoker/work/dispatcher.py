@@ -26,7 +26,7 @@ from structlog.contextvars import bound_contextvars
 from stoker.background_thread import BackgroundThread
 from stoker.failures import backoff
 from stoker.store import jobs
-from stoker.store.faults import UniqueViolation
+from stoker.store.connection import UniqueViolation
 from stoker.store.jobs import Job
 from stoker.store.notifier import JOBS_TOPIC
 from stoker.store.open import Store

@@ -14,9 +14,8 @@ from stoker.http.messaging.access import MOUNTED_AT
 from stoker.http.request import RequestContext
 from stoker.json_values import parse_boolean
 from stoker.messaging import limits
+from stoker.model.embedded import Message, Queue, check_read, check_write
 from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.messaging import Message, Queue
-from stoker.model.ownership import check_read, check_write
 from stoker.store import queues
 from stoker.store.tx import Tx
 

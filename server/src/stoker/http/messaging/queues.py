@@ -11,8 +11,8 @@ from stoker.http.contracts import StrictBody, operation
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits, signed_urls, subscription_service
+from stoker.model.embedded import Queue, Subscription
 from stoker.model.errors import Invalid
-from stoker.model.messaging import Queue, Subscription
 from stoker.store import queues
 from stoker.store.tx import Tx
 

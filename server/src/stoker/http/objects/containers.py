@@ -9,8 +9,8 @@ from stoker.http.contracts import operation
 from stoker.http.objects import headers
 from stoker.http.objects.access import account_of
 from stoker.http.request import RequestContext, Response
+from stoker.model.embedded import Container, Entry, Page, timestamp
 from stoker.model.errors import Invalid, PreconditionFailed
-from stoker.model.objects import Container, Entry, Page, timestamp
 from stoker.objects import limits, operations
 from stoker.store import objects
 from stoker.store.tx import Tx

@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from stoker.http.api import Failure
 from stoker.http.request import RequestContext, Response
+from stoker.model.embedded import Stored, timestamp
 from stoker.model.errors import Invalid, RequestLimitExceeded
-from stoker.model.objects import Stored, timestamp
 from stoker.objects import limits
 from stoker.objects.tempurl import KEY_HEADERS
 

@@ -15,9 +15,8 @@ from stoker.http.objects import headers
 from stoker.http.objects.access import account_of
 from stoker.http.objects.headers import render
 from stoker.http.request import RequestContext, Response, matches_tag, split_tags
+from stoker.model.embedded import Stored, check_read, timestamp
 from stoker.model.errors import EntityNotFound, Invalid, PreconditionFailed, Unprocessable
-from stoker.model.objects import Stored, timestamp
-from stoker.model.ownership import check_read
 from stoker.objects import limits, operations
 from stoker.objects.operations import DEFAULT_TYPE, New
 from stoker.store.tx import Tx

@@ -1,5 +1,6 @@
 """
-Authentication at Keystone: of tokens, of signed requests, and of people who log in to the console.
+Authentication at Keystone: of tokens, of signed requests, and of people who log in to the console; and the components
+of Keystone mode.
 
 Token validation results, including negative ones, are cached in memory for ``keystone_cache_seconds``, so a revoked
 token may be accepted for that long.
@@ -11,21 +12,24 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from keystoneauth1.session import Session
 
+from stoker import cloud_entries
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2, stack_users
-from stoker.identity.keystone.client import Body, Client, GuardedSession
+from stoker.identity.keystone.accounts import Accounts
+from stoker.identity.keystone.client import Body, Client, GuardedSession, Refused
 from stoker.identity.passwords import LoginLimiter
 from stoker.identity.stack_users import Ec2Keys
 from stoker.identity.tokens import ADMIN
 from stoker.lru_cache import LruCache
-from stoker.model.errors import Unauthorized, Unavailable
+from stoker.model.errors import Invalid, Unauthorized, Unavailable
 from stoker.model.principal import Principal, Project
+from stoker.settings import Settings
 from stoker.store import stack_users as known_users
 from stoker.store.open import Store
 
@@ -198,3 +202,33 @@ class KeystoneLogins:
         if answer.status_code >= 400:
             raise Unauthorized("The user name or the password is wrong.")
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Keystone:
+    """The components of Keystone mode."""
+
+    tokens: KeystoneTokens
+    keys: KeystoneKeys
+    logins: KeystoneLogins
+    #: None if no domain administrator is configured: Stoker creates no users.
+    accounts: Accounts | None
+
+
+def open_keystone(settings: Settings, store: Store, own: Ec2Keys) -> Keystone:
+    """Create the components. Succeeds while Keystone is unavailable. Raises Invalid if the settings are wrong."""
+    session = cloud_entries.open_session(settings.keystone_cloud, "keystone_cloud")
+    url = f"{settings.identity_url}/v3"
+    client = Client(session, url, "keystone_cloud")
+    try:
+        client.log_in()
+    except Refused as error:
+        raise Invalid(error.message) from None
+    except Unavailable:
+        pass  # the client has logged the error, and requests fail with it
+    tokens = KeystoneTokens(store, client, settings.keystone_cache_seconds)
+    accounts = None
+    if settings.stack_domain_cloud:
+        domain = cloud_entries.open_session(settings.stack_domain_cloud, "stack_domain_cloud")
+        accounts = Accounts(domain, url)
+    return Keystone(tokens, KeystoneKeys(store, own, client, tokens), KeystoneLogins(session, url), accounts)
