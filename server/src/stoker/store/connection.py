@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -107,7 +107,7 @@ def unusable_value(error: BaseException) -> Invalid:
 TIMEOUT = 10.0
 
 #: Statements in the order of their execution, each with the values of its parameters, once for each execution.
-Batch = Iterable[tuple[Statement, Sequence[Mapping[str, Any]]]]
+Batch = list[tuple[Statement, list[Mapping[str, Any]]]]
 
 
 class Rows(Protocol):
@@ -131,10 +131,10 @@ class Connection(Protocol):
     dialect: str
 
     def execute(self, batch: Batch) -> Rows:
-        """Execute a batch in the transaction, and return the rows of its last statement."""
+        """Execute a batch in the transaction, and empty it. Return the rows of its last statement."""
 
     def commit(self, batch: Batch) -> None:
-        """Execute a batch, and commit the transaction. Only on PostgreSQL."""
+        """Execute a batch and empty it, and commit the transaction. Only on PostgreSQL."""
 
 
 class Pooled(Protocol):

@@ -170,7 +170,7 @@ class Store:
         try:
             with self._probe.connection() as connection:
                 asked_at = self.clock.uptime()
-                row = connection.execute([(_PROBE, ({},))]).fetchone()
+                row = connection.execute([(_PROBE, [{}])]).fetchone()
         except (DatabaseError, sqlite3.Error) as error:
             raise Unavailable(f"cannot read from the database: {describe_error(error)}") from error
         if self.dialect == "sqlite":

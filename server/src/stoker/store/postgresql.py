@@ -75,6 +75,7 @@ class PostgresqlConnection:
         for statement, rows in batch:
             text, names = statement.postgresql
             queries += [(text, [row[name] for name in names]) for row in rows]
+        batch.clear()
         try:
             return self.pipeline.run(queries, commits=commits)
         except psycopg.Error as error:

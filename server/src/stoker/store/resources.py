@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from stoker.model.stack import Resource
 from stoker.model.status import Status
@@ -59,16 +60,13 @@ _MAY_REQUIRE = sql(
     " OR NOT EXISTS (SELECT 1 FROM resources AS new WHERE new.stack_id = resources.stack_id"
     " AND new.name = resources.name AND new.current)) ORDER BY name"
 )
+#: Insert new resources and write the changeable columns of others, with the next statement.
+save_all = partial(_RESOURCES.add_all, replace=True)
 #: Delete the resources with these ids.
 delete_all: Callable[[Tx, Sequence[str]], None] = execute("DELETE FROM resources WHERE id @in(ids)")
 
 #: In ``Tx.cache``: the resources of a stack.
 _OF = "resources of stack"
-
-
-def save_all(tx: Tx, changed: Iterable[Resource]) -> None:
-    """Insert new resources and write the changeable columns of others, with the next statement."""
-    _RESOURCES.add_all(tx, changed, replace=True)
 
 
 def find_by_name(tx: Tx, stack_id: str, name: str) -> Resource | None:

@@ -49,7 +49,9 @@ class SqliteConnection:
     def execute(self, batch: Batch) -> Rows:
         """Execute a batch; see ``connection.Connection``."""
         cursor: sqlite3.Cursor | None = None
-        for statement, rows in batch:
+        statements = list(batch)
+        batch.clear()
+        for statement, rows in statements:
             text, names = statement.sqlite
             try:
                 if len(rows) == 1:
@@ -63,7 +65,7 @@ class SqliteConnection:
 
     def begin_reading(self) -> None:
         """Begin a transaction with one snapshot; see ``connection.Pooled``."""
-        self.execute(((_BEGIN, ({},)),))
+        self.execute([(_BEGIN, [{}])])
 
     def commit(self, batch: Batch) -> None:
         """Not used: see ``GroupWriter``."""

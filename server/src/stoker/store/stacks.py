@@ -206,7 +206,8 @@ def _load_source(tx: Tx, column: str) -> Source:
 def learn_hidden(tx: Tx, stack: Stack) -> bool:
     """Add the values of the stack's hidden parameters to the transaction's secrets. Return whether there are any."""
     hidden = stack.parameters.get("hidden", ())
-    tx.secrets.learn(stack.parameters["values"].get(name) for name in hidden)
+    if hidden:
+        tx.secrets.learn(stack.parameters["values"].get(name) for name in hidden)
     return bool(hidden)
 
 

@@ -17,7 +17,7 @@ from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.clock import Clock
-from stoker.store.connection import Connection, DatabaseError, Rows
+from stoker.store.connection import Batch, Connection, DatabaseError
 from stoker.store.encryption import Encryption, SecretColumns
 from stoker.store.notifier import Notifier, project_topic, report_topic, server_topic, stack_topic
 from stoker.store.sql import Statement, sql
@@ -113,8 +113,8 @@ class Statements:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        #: Statements of ``put`` that were not sent yet, in their order, each with the values of successive calls.
-        self._unsent: list[tuple[Statement, list[Mapping[str, Any]]]] = []
+        #: Statements that were not sent yet, in their order, each with the values of successive calls of ``put``.
+        self._unsent: Batch = []
         #: What the transaction has read already, by kind and id, so that nothing is read twice: in a read transaction
         #: anything, in a write transaction rows that never change, and rows that were read in advance.
         self.cache: dict[tuple[str, ...], Any] = {}
@@ -165,13 +165,11 @@ class Statements:
     def send(self) -> None:
         """Execute the statements of ``put``."""
         if self._unsent:
-            batch, self._unsent = self._unsent, []
-            self.connection.execute(batch)
+            self.connection.execute(self._unsent)
 
     def commit(self) -> None:
         """Execute the statements of ``put`` and commit, in one round trip. Only on PostgreSQL."""
-        batch, self._unsent = self._unsent, []
-        self.connection.commit(batch)
+        self.connection.commit(self._unsent)
 
     def execute_fast(self, statement: Statement, values: Mapping[str, Any]) -> Any:
         """
@@ -180,7 +178,8 @@ class Statements:
         The method calls the driver directly. Therefore columns have the form in which they are stored, and no parameter
         may be a list.
         """
-        return self._execute(statement, (values,)).fetchone()
+        self._unsent.append((statement, [values]))
+        return self.connection.execute(self._unsent).fetchone()
 
     def scalar(self, statement: Statement, values: Mapping[str, Any]) -> Any:
         """Execute a query as ``execute_fast`` does, and return the first value of its first row, or None."""
@@ -189,21 +188,19 @@ class Statements:
 
     def fetch_all(self, statement: Statement, values: Mapping[str, Any]) -> Sequence[Any]:
         """Execute a query as ``execute_fast`` does, and return all rows."""
-        return self._execute(statement, (values,)).fetchall()
+        self._unsent.append((statement, [values]))
+        return self.connection.execute(self._unsent).fetchall()
 
     def change(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """Execute an UPDATE, a DELETE or an INSERT as ``execute_fast`` does, and return the number of its rows."""
-        return self._execute(statement, (values,)).rowcount
+        self._unsent.append((statement, [values]))
+        return self.connection.execute(self._unsent).rowcount
 
     def run_many(self, statement: Statement, values: Sequence[Mapping[str, Any]]) -> None:
         """Execute a statement for each of the values, as ``execute_fast`` does."""
         if values:
-            self._execute(statement, values)
-
-    def _execute(self, statement: Statement, values: Sequence[Mapping[str, Any]]) -> Rows:
-        """Execute a statement, after those of ``put``."""
-        batch, self._unsent = (*self._unsent, (statement, values)), []
-        return self.connection.execute(batch)
+            self._unsent.append((statement, [*values]))
+            self.send()
 
 
 class Tx(Statements):
