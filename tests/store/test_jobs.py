@@ -36,9 +36,6 @@ class Statements:
         self.all += [(statement, values) for statement, (values, *_) in batch]
         return self._connection.execute(batch)
 
-    def commit(self, batch: Any) -> None:
-        self._connection.commit(batch)
-
     def plans(self) -> list[Any]:
         """Return the plan of each statement. On PostgreSQL, this executes the statements again."""
         recorded, self.all = self.all, []

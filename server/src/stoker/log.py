@@ -41,8 +41,13 @@ def configure(level: str, folder: Path | None, *, worker: int | None = None) -> 
     """
     if level.lower() not in _LEVELS:
         raise Invalid(f"log_level must be debug, info, warning or error, not {level!r}")
+
+    def add_worker(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["worker"] = worker
+        return event
+
     shared: list[Any] = [
-        *([] if worker is None else [_WorkerNumber(worker)]),
+        *([] if worker is None else [add_worker]),
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -73,17 +78,6 @@ def configure(level: str, folder: Path | None, *, worker: int | None = None) -> 
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-
-
-class _WorkerNumber:
-    """A structlog processor that adds the number of this worker process."""
-
-    def __init__(self, worker: int) -> None:
-        self._worker = worker
-
-    def __call__(self, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        event["worker"] = self._worker
-        return event
 
 
 def _formatter(shared: list[Any], renderer: Any) -> logging.Formatter:

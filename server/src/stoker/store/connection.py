@@ -125,16 +125,13 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """A connection that executes statements. Both methods raise ``DatabaseError``."""
+    """A connection that executes statements."""
 
     #: The name of the database: ``sqlite`` or ``postgresql``.
     dialect: str
 
     def execute(self, batch: Batch) -> Rows:
-        """Execute a batch in the transaction, and empty it. Return the rows of its last statement."""
-
-    def commit(self, batch: Batch) -> None:
-        """Execute a batch and empty it, and commit the transaction. Only on PostgreSQL."""
+        """Execute a batch in the transaction, and empty it. Return its last statement's rows. Raises DatabaseError."""
 
 
 class Pooled(Protocol):

@@ -12,7 +12,10 @@ from stoker.store.query import execute, scalar
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-_find_revision: Callable[[Tx, str], int | None] = scalar("SELECT revision FROM documents WHERE server_id = :server_id")
+#: Return the revision of a server's document; 0 if the server never had a deployment.
+revision: Callable[[Tx, str], int] = scalar(
+    "SELECT coalesce(max(revision), 0) FROM documents WHERE server_id = :server_id"
+)
 #: In one statement, because most servers have no checks.
 _AGENT_HEADS = sql(
     "SELECT documents.server_id, revision, servers.policy,"
@@ -22,7 +25,8 @@ _AGENT_HEADS = sql(
 #: Return the id of the resource whose transport publishes a server's document; None: agents only poll it.
 carrier: Callable[[Tx, str], str | None] = scalar("SELECT channel FROM documents WHERE server_id = :server_id")
 _PUBLISHED = sql("SELECT published, signed_revision FROM documents WHERE server_id = :server_id")
-_set_published: Callable[[Tx, str | None, int, str], None] = execute(
+#: Record the digest and the signed revision of the published document: (transaction, digest, revision, server id).
+set_published: Callable[[Tx, str | None, int, str], None] = execute(
     "UPDATE documents SET published = :digest, signed_revision = :revision WHERE server_id = :server_id"
 )
 #: Publish a server's document by the transport of a resource; None: no longer publish it.
@@ -39,11 +43,6 @@ class Published:
 
     digest: str | None
     revision: int
-
-
-def revision(tx: Tx, server_id: str) -> int:
-    """Return the revision of the server's document; 0 if the server never had a deployment."""
-    return _find_revision(tx, server_id) or 0
 
 
 class AgentHead(NamedTuple):
@@ -75,11 +74,6 @@ def published(tx: Tx, server_id: str) -> Published:
     """Return the digest and signed revision of the last published document."""
     row = tx.execute_fast(_PUBLISHED, {"server_id": server_id})
     return Published(None, 0) if row is None else Published(*row)
-
-
-def set_published(tx: Tx, server_id: str, carried: Published) -> None:
-    """Record the digest and signed revision of the published document."""
-    _set_published(tx, carried.digest, carried.revision, server_id)
 
 
 def delete(tx: Tx, server_id: str) -> None:

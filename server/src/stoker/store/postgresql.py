@@ -67,7 +67,7 @@ class PostgresqlConnection:
         return _LoadedRows(self._run(batch), self.pipeline.rowcount)
 
     def commit(self, batch: Batch) -> None:
-        """Execute a batch and commit in one round trip; see ``connection.Connection``."""
+        """Execute a batch, empty it, and commit, in one round trip."""
         self._run(batch, commits=True)
 
     def _run(self, batch: Batch, *, commits: bool = False) -> Sequence[Any]:
@@ -256,7 +256,7 @@ class Writer:
                 raise _NothingStored(error) from error
             begun = time.monotonic()
             try:
-                tx.commit()
+                connection.commit(tx.unsent)
             except ConnectionLost:
                 self._notifications.sender.send_unconfirmed(tx.notifications)
                 raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from stoker.model.embedded import Message, Queue, Subscription
@@ -17,6 +18,8 @@ from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 QUEUES = Repository(Queue, "queues")
+#: Insert a queue. Return False if the project has a queue with this name, which another transaction may insert.
+add = partial(QUEUES.add, unless_exists=True)
 _NAMED = QUEUES.select("project_id = :project_id AND name = :name")
 #: Not LIKE, which is case-sensitive on PostgreSQL only.
 _list_queues: Callable[[Tx, str, str, str, int], list[Queue]] = QUEUES.lister(
@@ -25,11 +28,6 @@ _list_queues: Callable[[Tx, str, str, str, int], list[Queue]] = QUEUES.lister(
 )
 count: Callable[[Tx, str], int] = scalar("SELECT count(*) FROM queues WHERE project_id = :project_id")
 _EMPTY = [execute(f"DELETE FROM {table} WHERE queue_id = :queue_id") for table in ("messages", "subscriptions")]
-
-
-def add(tx: Tx, new: Queue) -> bool:
-    """Insert a queue. Return False if the project has a queue with this name, which another transaction may insert."""
-    return QUEUES.add(tx, new, unless_exists=True)
 
 
 def find(tx: Tx, project_id: str, name: str, *, for_update: bool = False) -> Queue | None:
@@ -123,6 +121,8 @@ def pop_messages(tx: Tx, queue_id: str, limit: int) -> list[Message]:
 
 _SUBSCRIPTIONS = Repository(Subscription, "subscriptions", fixed=("queue_id",))
 save_subscription = _SUBSCRIPTIONS.save
+#: Insert a subscription. Return False if the queue has a subscription with this subscriber.
+add_subscription = partial(_SUBSCRIPTIONS.add, unless_exists=True)
 
 _ALIVE = _SUBSCRIPTIONS.select(f"{_HERE} AND id = :id")
 find_subscriber: Callable[[Tx, str, str], Subscription | None] = _SUBSCRIPTIONS.finder(
@@ -154,11 +154,6 @@ _drop_some_expired: Callable[[Tx], None] = execute(
     "DELETE FROM subscriptions WHERE seq IN"
     " (SELECT seq FROM subscriptions WHERE expires_at <= :now ORDER BY expires_at LIMIT 10 @for_update @skip_locked)"
 )
-
-
-def add_subscription(tx: Tx, new: Subscription) -> bool:
-    """Insert a subscription. Return False if the queue has a subscription with this subscriber."""
-    return _SUBSCRIPTIONS.add(tx, new, unless_exists=True)
 
 
 def find_subscription(tx: Tx, queue_id: str, id: str, *, for_update: bool = False) -> Subscription | None:

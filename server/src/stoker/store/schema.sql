@@ -807,7 +807,7 @@ CREATE INDEX ix_cloud_objects_project_id_kind_name ON cloud_objects (project_id,
 CREATE INDEX ix_cloud_objects_root_id ON cloud_objects (root_id);
 
 -- Objects that stay at the cloud without a row of cloud_objects, by the ids of their resources (deletion_policy Retain).
--- A sweep leaves them.
+-- A sweep leaves them. No row is purged by its age, because the next sweep would delete the object.
 CREATE TABLE retained_objects (
     id varchar(64) NOT NULL PRIMARY KEY
 );

@@ -67,10 +67,6 @@ class SqliteConnection:
         """Begin a transaction with one snapshot; see ``connection.Pooled``."""
         self.execute([(_BEGIN, [{}])])
 
-    def commit(self, batch: Batch) -> None:
-        """Not used: see ``GroupWriter``."""
-        raise NotImplementedError("one transaction of SQLite has the work of several callers")
-
     def reset(self) -> bool:
         """Roll back; see ``connection.Pooled``."""
         try:

@@ -114,7 +114,7 @@ class Statements:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         #: Statements that were not sent yet, in their order, each with the values of successive calls of ``put``.
-        self._unsent: Batch = []
+        self.unsent: Batch = []
         #: What the transaction has read already, by kind and id, so that nothing is read twice: in a read transaction
         #: anything, in a write transaction rows that never change, and rows that were read in advance.
         self.cache: dict[tuple[str, ...], Any] = {}
@@ -126,10 +126,10 @@ class Statements:
         On PostgreSQL, all of these rows are sent in one round trip, in the order of the calls, with the statement or
         the commit that follows. Parameters have the form that ``execute_fast`` expects, and nothing is returned.
         """
-        if self._unsent and self._unsent[-1][0] is statement:
-            self._unsent[-1][1].append(values)
+        if self.unsent and self.unsent[-1][0] is statement:
+            self.unsent[-1][1].append(values)
         else:
-            self._unsent.append((statement, [values]))
+            self.unsent.append((statement, [values]))
 
     def put_rows(self, table: str, values: Sequence[Mapping[str, Any]], end: str = "") -> None:
         """Insert rows later, as ``put`` does, many in one statement. ``end`` is what follows their values."""
@@ -147,14 +147,14 @@ class Statements:
         The statements of the savepoint are sent with the next ones, so they cost no round trip.
         """
         self.put(_SAVEPOINT, {})
-        begin = self._unsent[-1]
+        begin = self.unsent[-1]
         try:
             yield
         except DatabaseError:
             raise
         except Exception:
-            position = next((i for i, entry in enumerate(self._unsent) if entry is begin), None)
-            del self._unsent[position or 0 :]
+            position = next((i for i, entry in enumerate(self.unsent) if entry is begin), None)
+            del self.unsent[position or 0 :]
             self.cache.clear()  # rows may have been read after the writes
             if position is None:  # the savepoint was sent
                 self.put(_ROLLBACK, {})
@@ -164,12 +164,8 @@ class Statements:
 
     def send(self) -> None:
         """Execute the statements of ``put``."""
-        if self._unsent:
-            self.connection.execute(self._unsent)
-
-    def commit(self) -> None:
-        """Execute the statements of ``put`` and commit, in one round trip. Only on PostgreSQL."""
-        self.connection.commit(self._unsent)
+        if self.unsent:
+            self.connection.execute(self.unsent)
 
     def execute_fast(self, statement: Statement, values: Mapping[str, Any]) -> Any:
         """
@@ -178,8 +174,8 @@ class Statements:
         The method calls the driver directly. Therefore columns have the form in which they are stored, and no parameter
         may be a list.
         """
-        self._unsent.append((statement, [values]))
-        return self.connection.execute(self._unsent).fetchone()
+        self.unsent.append((statement, [values]))
+        return self.connection.execute(self.unsent).fetchone()
 
     def scalar(self, statement: Statement, values: Mapping[str, Any]) -> Any:
         """Execute a query as ``execute_fast`` does, and return the first value of its first row, or None."""
@@ -188,18 +184,18 @@ class Statements:
 
     def fetch_all(self, statement: Statement, values: Mapping[str, Any]) -> Sequence[Any]:
         """Execute a query as ``execute_fast`` does, and return all rows."""
-        self._unsent.append((statement, [values]))
-        return self.connection.execute(self._unsent).fetchall()
+        self.unsent.append((statement, [values]))
+        return self.connection.execute(self.unsent).fetchall()
 
     def change(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """Execute an UPDATE, a DELETE or an INSERT as ``execute_fast`` does, and return the number of its rows."""
-        self._unsent.append((statement, [values]))
-        return self.connection.execute(self._unsent).rowcount
+        self.unsent.append((statement, [values]))
+        return self.connection.execute(self.unsent).rowcount
 
     def run_many(self, statement: Statement, values: Sequence[Mapping[str, Any]]) -> None:
         """Execute a statement for each of the values, as ``execute_fast`` does."""
         if values:
-            self._unsent.append((statement, [*values]))
+            self.unsent.append((statement, [*values]))
             self.send()
 
 

@@ -67,7 +67,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         signed = agent_keys.sign(document, agent_key=key, server_id=key_id, revision=now)
         for transport in transports:
             transport.publish(tx, engine.env.platform, target_of(context, resource), signed)
-        documents.set_published(tx, server_id, documents.Published(digest, now))
+        documents.set_published(tx, digest, now, server_id)
         # Fetches are not visible, so the agent's first report of a run is the receipt.
         unsent, channel = deployments.unsent(tx, server_id, session.stack.project_id), transports[0].metadata_name
         sent = [deployments.Delivery(id, run, channel, tx.now, received=False) for id, run in unsent]
