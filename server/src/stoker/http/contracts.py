@@ -256,7 +256,8 @@ class BodyDecoder:
         try:
             if self._own is not None:
                 return self._own(raw)
-            _check_text(raw)
+            if not raw.isascii() or len(raw) > json_values.DEEPEST:
+                _check_text(raw)
             body = self._decoder.decode(raw)
             return body if self._member is None else getattr(body, self._member)
         except msgspec.ValidationError as error:
