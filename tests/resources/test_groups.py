@@ -25,8 +25,7 @@ def whole(said, **outputs):
 
 
 def inner(heat, stack, name="group"):
-    with heat.store.read() as tx:
-        return stacks.get(tx, heat.resources(stack)[name].physical_id)
+    return heat.read(stacks.get, heat.resources(stack)[name].physical_id)
 
 
 def members(heat, stack):

@@ -17,8 +17,7 @@ def queue(**properties):
 
 
 def found(heat, name):
-    with heat.store.read() as tx:
-        return queues.find(tx, heat.project, name)
+    return heat.read(queues.find, heat.project, name)
 
 
 def messages(heat, name):
@@ -87,10 +86,9 @@ def test_every_event_goes_to_the_sinks(heat):
     happened = [(each["payload"]["resource_name"], each["payload"]["resource_action"]) for each in told]
     assert ("inner", "CREATE") in happened
     assert ("value", "CREATE") in happened, "also of stacks inside"
-    with heat.store.read() as tx:
-        recorded = {
-            each.id for each in events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
-        }
+    recorded = {
+        each.id for each in heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    }
     assert recorded <= {each["id"] for each in told}
     heat.delete(stack)
     assert ("s", "DELETE") in [

@@ -33,8 +33,7 @@ HEALTH = {"health_check": {"get_resource": "health"}}
 
 
 def members(heat, stack):
-    with heat.store.read() as tx:
-        nested = stacks.get(tx, heat.resources(stack)["group"].physical_id)
+    nested = heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
     return heat.resources(nested)
 
 
@@ -46,8 +45,7 @@ def running(heat, stack):
 
 
 def script_of(heat, deployment):
-    with heat.store.read() as tx:
-        return configs.get(tx, deployment.config_id, heat.project).config
+    return heat.read(configs.get, deployment.config_id, heat.project).config
 
 
 def roll(heat, stack, *, failing=()):

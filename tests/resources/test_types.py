@@ -157,8 +157,7 @@ def test_every_resource_can_be_shown(store):
         template(resources, outputs={name: {"value": {"get_attr": [name, "show"]}} for name in resources})
     )
     assert heat.outputs(stack).keys() == resources.keys()
-    with heat.store.read() as tx:
-        assert not any("output_error" in each for each in outputs.all_values(tx, heat.engine, stack))
+    assert not any("output_error" in each for each in heat.read(outputs.all_values, heat.engine, stack))
 
 
 def test_every_resource_has_the_attribute_show(store):

@@ -113,6 +113,5 @@ def test_runs_on_a_removed_server_have_failed(store):
     assert "Server web1 was removed" in heat.settled(kept.id).reason
     assert (heat.settled(back.id).action, heat.settled(back.id).status) == ("ROLLBACK", "COMPLETE")
     assert fleet.now(trigger).status == "FAILED"
-    with heat.store.read() as tx:
-        assert {each.status for each in deployments.list_all(tx, "p")} == {"FAILED"}
+    assert {each.status for each in heat.read(deployments.list_all, "p")} == {"FAILED"}
     assert heat.work.jobs == []

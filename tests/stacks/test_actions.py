@@ -110,8 +110,7 @@ class Story:
         """Set ``plan`` to the actions that the preview of an update names, after those of pending runs."""
         request = StackRequest(template=changed)
         resolved = prepare(self.heat.engine, request, Identity(self.stack.id, self.stack.name, self.heat.project))
-        with self.heat.store.read() as tx:
-            runs = Planner(tx, self.heat.engine, self.stack, resolved, exists=True).runs
+        runs = self.heat.read(lambda tx: Planner(tx, self.heat.engine, self.stack, resolved, exists=True).runs)
         self.plan = [run.action for run in runs]
         self.before = [name for _, name in self.pending()]
 
@@ -140,8 +139,7 @@ class Story:
 
     def value(self) -> int:
         """Return the value of the present template."""
-        with self.heat.store.read() as tx:
-            template = stacks.source(tx, self.stack.id).template
+        template = self.heat.read(stacks.source, self.stack.id).template
         value: int = template["resources"]["d"]["properties"]["input_values"]["v"]
         return value
 

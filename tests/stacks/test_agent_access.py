@@ -132,5 +132,4 @@ def test_a_user_rests_only_while_its_resource_is_suspended(heat, users, status, 
         stack_users.save(tx, replace(stack_users.find(tx, handle.id), user_id="u"))
 
     heat.store.write(suspend)
-    with heat.store.read() as tx:
-        assert stack_users.of_user(tx, "u").resting is rests
+    assert heat.read(stack_users.of_user, "u").resting is rests

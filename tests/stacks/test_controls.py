@@ -135,8 +135,7 @@ def test_an_external_resource_is_used_and_not_changed(heat):
     assert heat.resources(stack)["config"].physical_id == id
     assert str(heat.update(stack, said).status) == "COMPLETE"
     heat.delete(stack)
-    with heat.store.read() as tx:
-        assert configs.exists(tx, id, "p")
+    assert heat.read(configs.exists, id, "p")
 
 
 def test_settings_of_a_resource_may_depend_on_parameters(heat):

@@ -185,8 +185,7 @@ def test_the_event_of_a_deployment_says_what_its_run_changed(heat, report, reaso
     stack = heat.signal(stack, "d", **report)
 
     assert heat.resources(stack)["d"].reason == reason
-    with heat.store.read() as tx:
-        stored = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    stored = heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
     ((last),) = [event.reason for event in stored if (event.resource_name, event.status) == ("d", "COMPLETE")][-1:]
     assert last == reason
 

@@ -24,8 +24,7 @@ def test_a_stack_in_any_state_is_deleted_completely(heat, answered):
     assert heat.resources(stack) == {}
     assert heat.deployments() == []
     assert heat.work.jobs == []
-    with heat.store.read() as tx:
-        assert configs.count(tx, "p") == 0
+    assert heat.read(configs.count, "p") == 0
 
 
 def test_a_failed_stack_is_deleted(heat):
@@ -89,5 +88,4 @@ def test_a_retained_resource_is_not_deleted(heat):
     stack = heat.delete(stack)
 
     assert stack.status == "COMPLETE"
-    with heat.store.read() as tx:
-        assert configs.get(tx, id, "p").id == id
+    assert heat.read(configs.get, id, "p").id == id

@@ -56,8 +56,7 @@ class Checked:
 
     @property
     def check(self) -> Check | None:
-        with self.heat.store.read() as tx:
-            return checks.find(tx, self.deployment.id)
+        return self.heat.read(checks.find, self.deployment.id)
 
     def report(self, state: str, **more: Any) -> Check:
         """Report a check as the agent does."""
@@ -89,8 +88,7 @@ class Checked:
 
     def reasons(self) -> list[str]:
         """Return the reasons of the events of signals."""
-        with self.heat.store.read() as tx:
-            listed = events.list_all(tx, [self.stack.id], equal={}, limit=None, marker=None, descending=False)
+        listed = self.heat.read(events.list_all, [self.stack.id], equal={}, limit=None, marker=None, descending=False)
         return [event.reason for event in listed if event.action == "SIGNAL"]
 
     def document(self) -> list[dict[str, Any]] | None:
@@ -325,8 +323,7 @@ def test_a_policy_that_denies_a_remediation_is_audited(heat, clock):
     check = checked.report("DRIFTED")
     assert check.reason.startswith("The remediation is denied: ")
     assert (checked.deployment.status, len(checked.runs())) == ("COMPLETE", 1)
-    with heat.store.read() as tx:
-        entry, *_ = audit.list_all(tx, "p")
+    entry, *_ = heat.read(audit.list_all, "p")
     assert (entry.decision.outcome.value, entry.decision.actor) == ("REFUSED", "enforce")
     set_policy(heat, None)
     clock.until(heat.work, "2026-05-01 12:00:31")

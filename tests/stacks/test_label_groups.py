@@ -51,8 +51,7 @@ def fleet(policy=None, labels=WEB, more=None, **properties):
 
 
 def nested(heat, stack):
-    with heat.store.read() as tx:
-        return stacks.get(tx, heat.resources(stack)["group"].physical_id)
+    return heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
 
 
 def running(heat):
@@ -63,8 +62,7 @@ def _actions(heat):
     found = []
     for each in heat.deployments():
         if each.status == "IN_PROGRESS":
-            with heat.store.read() as tx:
-                resource = resources.find(tx, each.resource_id)
+            resource = heat.read(resources.find, each.resource_id)
             found.append((resource.name, each.action))
     return found
 
@@ -74,6 +72,16 @@ def answer(heat, **values):
     while waiting := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
         for each in waiting:
             heat.report(each, **values)
+
+
+def create_growing(heat):
+    """A complete stack, whose group begins to take up a second server."""
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    return stack
 
 
 def test_many_new_servers_need_one_refresh_of_the_group(heat):
@@ -264,11 +272,7 @@ def test_servers_labeled_while_the_stack_is_suspended_join_after_its_resume(heat
 
 @pytest.mark.parametrize("action", [Action.SUSPEND, Action.CHECK])
 def test_nothing_is_done_to_a_whole_stack_while_a_group_takes_somebody_up(heat, action):
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    stack = create_growing(heat)
     with pytest.raises(ActionInProgress, match="Group group of stack s is changing its members"):
         heat.visit(stack, action)
     answer(heat)
@@ -276,11 +280,7 @@ def test_nothing_is_done_to_a_whole_stack_while_a_group_takes_somebody_up(heat, 
 
 
 def test_a_stack_update_joins_a_group_that_takes_somebody_up(heat):
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    stack = create_growing(heat)
     stack = heat.update(stack, fleet(more={"more": define("OS::Heat::Value", value=1)}))
     assert str(stack.status) == "IN_PROGRESS"
     answer(heat)
@@ -302,11 +302,7 @@ def test_a_group_that_failed_is_left_to_the_next_update(heat):
 
 
 def test_a_failure_of_who_came_is_the_groups_and_not_the_stacks(heat):
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    stack = create_growing(heat)
     answer(heat, deploy_status_code=1)
     assert heat.states(stack)["group"] == "UPDATE_FAILED"
     assert "resources.two: Deployment to server failed" in heat.resources(stack)["group"].reason
@@ -314,11 +310,7 @@ def test_a_failure_of_who_came_is_the_groups_and_not_the_stacks(heat):
 
 
 def test_a_member_that_never_reports_fails_after_the_timeout(heat):
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    stack = create_growing(heat)
     assert heat.work.run(REFRESH_DEADLINE) == 1
     group = heat.resources(stack)["group"]
     assert (str(group.status), group.reason) == ("FAILED", "Error: resources.group: Timed out")
@@ -359,22 +351,18 @@ def test_a_deleted_group_is_not_refreshed(heat):
     answer(heat)
     stack = heat.update(stack, fleet(labels=None, servers={"one": first}))
     answer(heat)
-    with heat.store.read() as tx:
-        assert server_lists.selectors_of(tx, "p") == []
+    assert heat.read(server_lists.selectors_of, "p") == []
     stack = heat.update(stack, fleet())
     answer(heat)
-    with heat.store.read() as tx:
-        assert len(server_lists.selectors_of(tx, "p")) == 1
+    assert len(heat.read(server_lists.selectors_of, "p")) == 1
     assert str(heat.delete(stack).status) == "COMPLETE"
-    with heat.store.read() as tx:
-        assert server_lists.selectors_of(tx, "p") == []
+    assert heat.read(server_lists.selectors_of, "p") == []
 
 
 def test_an_abandoned_group_is_not_refreshed(heat):
     stack = heat.create(fleet())
     heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
-    with heat.store.read() as tx:
-        assert server_lists.selectors_of(tx, "p") == []
+    assert heat.read(server_lists.selectors_of, "p") == []
     enrolled(heat, "one")
     assert heat.work.run(REFRESH) == 0
     assert heat.deployments() == []
@@ -405,8 +393,7 @@ def test_a_group_in_a_nested_stack_is_refreshed(heat):
     [(name, action)] = running(heat)
     assert (name, action) == ("one", "CREATE")
     answer(heat)
-    with heat.store.read() as tx:
-        child = stacks.get(tx, heat.resources(stack)["inner"].physical_id)
+    child = heat.read(stacks.get, heat.resources(stack)["inner"].physical_id)
     assert heat.states(child)["group"] == "UPDATE_COMPLETE"
 
 

@@ -148,16 +148,14 @@ class Life:
 
     def refresh(self) -> None:
         if self.stack is not None:
-            with self.heat.store.read() as tx:
-                self.stack = stacks.find(tx, self.stack.id)
+            self.stack = self.heat.read(stacks.find, self.stack.id)
         if self.stack is not None and self.stack.deleted_at is not None:
             self.stack = None
 
     def describe(self) -> str:
         """Return the operations so far and the state of the resources."""
         assert self.stack is not None
-        with self.heat.store.read() as tx:
-            everything = resources.of_stack(tx, self.stack.id)
+        everything = self.heat.read(resources.of_stack, self.stack.id)
         states = [
             f"{one.name} {one.action}_{one.status}{'' if one.current else ' (outdated)'} {one.reason}"
             for one in everything

@@ -43,16 +43,14 @@ def finish(heat: World, stack: Any, failing: set[tuple[str, str]], order: Any) -
     """Answer one at a time, whichever; ``failing``: names and scripts."""
     seen, known = Seen(), set()
     while True:
-        with heat.store.read() as tx:
-            inner = stacks.get(tx, heat.resources(stack)["group"].physical_id)
+        inner = heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
         names = {each.id: each.name for each in (*heat.resources(inner).values(), *heat.leftovers(inner))}
         waiting = [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
         if not waiting:
             return seen
         said = []
         for each in waiting:
-            with heat.store.read() as tx:
-                script = configs.get(tx, each.config_id, "p").config
+            script = heat.read(configs.get, each.config_id, "p").config
             said.append((names[each.resource_id], script))
             if each.config_id not in known:
                 known.add(each.config_id)
@@ -171,11 +169,9 @@ def look(heat, stack, count, policy, script, faults, order, new) -> bool:
 
 def scripts(heat: World, stack: Any) -> dict[str, str]:
     """What each member has been told to run last."""
-    with heat.store.read() as tx:
-        inner = stacks.get(tx, heat.resources(stack)["group"].physical_id)
+    inner = heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
     found = {}
     for name, each in heat.resources(inner).items():
         if not name.endswith(".health"):
-            with heat.store.read() as tx:
-                found[name] = configs.get(tx, each.properties["config"], "p").config
+            found[name] = heat.read(configs.get, each.properties["config"], "p").config
     return found

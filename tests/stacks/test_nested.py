@@ -53,8 +53,7 @@ FILES = {"child.yaml": CHILD}
 
 
 def child(heat, stack, name="inner"):
-    with heat.store.read() as tx:
-        return stacks.get(tx, heat.resources(stack)[name].physical_id)
+    return heat.read(stacks.get, heat.resources(stack)[name].physical_id)
 
 
 def test_nested_stacks_share_one_reading_of_the_source_of_their_root(heat):
@@ -343,8 +342,7 @@ def test_a_mapped_type_is_listed_with_the_name_in_the_template(heat):
         "a": "My::Thing",
         "b": "My::Other",
     }
-    with heat.store.read() as tx:
-        listed = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    listed = heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
     assert {each.resource_type for each in listed} == {"OS::Heat::Stack", "My::Thing", "My::Other"}
 
 

@@ -70,16 +70,14 @@ def add(heat: World, policy: Any = None, project: str = "p", **more: Any) -> Non
 
 
 def find(heat: World, id: str) -> Server:
-    with heat.store.read() as tx:
-        found = servers.find(tx, id)
+    found = heat.read(servers.find, id)
     assert found is not None
     return found
 
 
 def log(heat: World, project: str = "p") -> list[tuple[str, str, str | None]]:
     """Oldest first."""
-    with heat.store.read() as tx:
-        found = audit.list_all(tx, project)
+    found = heat.read(audit.list_all, project)
     return [(each.decision.outcome.value, each.decision.action, each.decision.actor) for each in reversed(found)]
 
 
@@ -473,8 +471,7 @@ def test_the_default_timeout_of_an_operation_starts_when_the_window_opens(heat, 
 
 
 def state(heat: World, made: Any) -> str:
-    with heat.store.read() as tx:
-        found = deployments.get(tx, made.id).run
+    found = heat.read(deployments.get, made.id).run
     assert found is not None
     return found.state
 
@@ -694,8 +691,7 @@ def test_a_changed_policy_changes_the_document(heat):
     """It says how many runs the agent may have at the same time."""
 
     def revision() -> int:
-        with heat.store.read() as tx:
-            return documents.revision(tx, id)
+        return heat.read(documents.revision, id)
 
     resources = {"server": governed({"max_concurrent_runs": 2})}
     stack = heat.create(template(resources))

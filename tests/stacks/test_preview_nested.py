@@ -43,8 +43,7 @@ def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str
     """Kinds of change by the resource's name."""
     handed = StackRequest(template=said, files=files)
     resolved = prepare(heat.engine, handed, Identity(stack.id, stack.name, stack.project_id))
-    with heat.store.read() as tx:
-        levels = Planner(tx, heat.engine, stack, resolved, exists=True).levels
+    levels = heat.read(lambda tx: Planner(tx, heat.engine, stack, resolved, exists=True).levels)
     for level in levels:
         assert {change.resource.stack_id for change in level.changes if change.resource} <= {level.stack.id}
     return {change.name: str(change.kind) for level in levels for change in level.changes}

@@ -141,8 +141,7 @@ def test_a_rollback_uses_the_previous_secret(heat):
     heat.update(stack, hidden(plain), options=Options(disable_rollback=False), parameters={"password": "another-word"})
     heat.signal(stack, "run", deploy_status_code=1)
     (found,) = heat.deployments()
-    with heat.store.read() as tx:
-        assert stacks.get(tx, stack.id).action == "ROLLBACK"
+    assert heat.read(stacks.get, stack.id).action == "ROLLBACK"
     ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
     assert (WORD in body, found.status) == (True, "IN_PROGRESS")
     assert shown(heat) == (STARS, STARS, [True])

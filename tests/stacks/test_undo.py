@@ -120,8 +120,7 @@ def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
     stack = heat.delete(signal(heat, heat.create(on(old.id, True))))
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
     assert f"The agent of server {old.name} does not know how to undo" in stack.reason
-    with heat.store.read() as tx:
-        assert deployments.to_run(tx, old.id) == []
+    assert heat.read(deployments.to_run, old.id) == []
 
 
 @pytest.mark.parametrize("is_polling", [False, True])
@@ -208,8 +207,7 @@ def remove(heat, started, **how):
 
 
 def now(heat, started):
-    with heat.store.read() as tx:
-        return deployments.find(tx, started.id)
+    return heat.read(deployments.find, started.id)
 
 
 def test_a_deployment_that_its_client_deletes_is_undone_first(heat, machines, own):

@@ -147,8 +147,7 @@ def test_a_deployment_whose_config_a_client_deleted_or_spoilt_fails_with_a_reaso
 def foresee(heat, stack, changed):
     """Return the runs that an update of the stack would start."""
     resolved = prepare(heat.engine, StackRequest(template=changed), Identity(stack.id, stack.name, heat.project))
-    with heat.store.read() as tx:
-        return Planner(tx, heat.engine, stack, resolved, exists=True).runs
+    return heat.read(lambda tx: Planner(tx, heat.engine, stack, resolved, exists=True).runs)
 
 
 def test_a_new_update_supersedes_a_running_one(heat):

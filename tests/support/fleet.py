@@ -66,13 +66,11 @@ class Fleet:
 
     def now(self, trigger: Trigger) -> Trigger:
         """Return the current state of a trigger."""
-        with self.world.store.read() as tx:
-            return triggers.get(tx, trigger.id)
+        return self.world.read(triggers.get, trigger.id)
 
     def targets(self, trigger: Trigger) -> list[Target]:
         """Return the targets of a trigger."""
-        with self.world.store.read() as tx:
-            return targets.of_trigger(tx, trigger.id)
+        return self.world.read(targets.of_trigger, trigger.id)
 
     def running(self, trigger: Trigger) -> list[Deployment]:
         """Return the deployments of targets in progress."""
@@ -86,8 +84,7 @@ class Fleet:
 
     def deployment(self, target: Target) -> Deployment:
         """Return the deployment of a target."""
-        with self.world.store.read() as tx:
-            return deployments.get(tx, target.deployment_id or "")
+        return self.world.read(deployments.get, target.deployment_id or "")
 
     def end(self, deployment: Deployment, code: int = 0, **values: Any) -> None:
         """Report a result and run the jobs that continue triggers."""

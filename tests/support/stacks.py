@@ -136,8 +136,7 @@ class World:
     def change(self, stack: Stack, clear: tuple[str, ...] = (), **handed: Any) -> Stack:
         """Update only the given parts of a stack."""
         identity = Identity(stack.id, stack.name, self.project)
-        with self.store.read() as tx:
-            source = stacks.source(tx, stack.id)
+        source = self.read(stacks.source, stack.id)
         resolved = prepare_change(self.engine, StackRequest(**handed), identity, source, clear)
         self.store.write(lambda tx: operations.update(tx, self.engine, resolved, Options()))
         return self.settled(stack.id)
@@ -154,8 +153,7 @@ class World:
     def settled(self, stack_id: str) -> Stack:
         """Run the jobs of plans that are too large for one transaction, and return the stack."""
         self.work.run(ADVANCE)
-        with self.store.read() as tx:
-            return stacks.get(tx, stack_id)
+        return self.read(stacks.get, stack_id)
 
     def signal(self, stack: Stack, name: str, **values: Any) -> Stack:
         """Signal a resource with a successful result, unless ``values`` state another."""
@@ -192,13 +190,16 @@ class World:
 
     def resources(self, stack: Stack) -> dict[str, Resource]:
         """Return the current resources by name."""
-        with self.store.read() as tx:
-            return {resource.name: resource for resource in stored.of_stack(tx, stack.id) if resource.current}
+        return {resource.name: resource for resource in self.read(stored.of_stack, stack.id) if resource.current}
 
     def leftovers(self, stack: Stack) -> list[Resource]:
         """Return the outdated resources."""
+        return self.read(stored.outdated, stack.id)
+
+    def read(self, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        """Call a function of the store in a transaction that reads, and return what it returns."""
         with self.store.read() as tx:
-            return stored.outdated(tx, stack.id)
+            return function(tx, *args, **more)
 
     def states(self, stack: Stack) -> dict[str, str]:
         """Return the states of the current resources by name."""
@@ -218,18 +219,15 @@ class World:
 
     def events(self, stack: Stack) -> list[tuple[str, str]]:
         """Return the events as pairs of resource name and state."""
-        with self.store.read() as tx:
-            stored_events = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+        stored_events = self.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
         return [(event.resource_name, f"{event.action}_{event.status}") for event in stored_events]
 
     def deployments(self) -> list[Any]:
-        with self.store.read() as tx:
-            return deployments.list_all(tx, self.project)
+        return self.read(deployments.list_all, self.project)
 
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         """Return the ids and bodies of the runs in a server's document."""
-        with self.store.read() as tx:
-            return [(run.deployment_id, run.body) for run in deployments.to_run(tx, server_id)]
+        return [(run.deployment_id, run.body) for run in self.read(deployments.to_run, server_id)]
 
 
 def has_provider() -> bool:

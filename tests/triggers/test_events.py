@@ -19,8 +19,7 @@ Read = Callable[..., Batch]
 
 
 def read(fleet: Fleet, reader, notified=None) -> Batch:
-    with fleet.world.store.read() as tx:
-        return reader.read(tx, notified)
+    return fleet.world.read(reader.read, notified)
 
 
 def names(batch: Batch) -> list[tuple[str, str | None]]:

@@ -33,8 +33,7 @@ def create(fleet):
 
 
 def predict(fleet, begin=DAY, end=DAY + timedelta(days=1), limit=100):
-    with fleet.world.store.read() as tx:
-        return forecast(tx, fleet.world.engine, fleet.world.project, begin, end, limit)[:2]
+    return fleet.world.read(forecast, fleet.world.engine, fleet.world.project, begin, end, limit)[:2]
 
 
 def hours(times):
@@ -84,8 +83,7 @@ def test_a_schedule_that_could_not_start_says_why(fleet, create):
 
 def test_another_project_has_no_part_in_it(fleet, create):
     create("job", fleet.servers(1), cron="0 12 * * *")
-    with fleet.world.store.read() as tx:
-        assert forecast(tx, fleet.world.engine, "other", DAY, DAY + timedelta(days=1), 10) == ([], False, [])
+    assert fleet.world.read(forecast, fleet.world.engine, "other", DAY, DAY + timedelta(days=1), 10) == ([], False, [])
 
 
 def test_the_windows_of_the_servers_are_periods(fleet, create):

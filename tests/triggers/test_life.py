@@ -150,10 +150,9 @@ def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
     reasons = {each.deployment_id: each.status_reason for each in fleet.targets(trigger)}
     assert reasons[waiting.id] == "Cancelled by bob before it was delivered"
     assert fleet.world.to_run(waiting.server_id) == []
-    with fleet.world.store.read() as tx:
-        assert [(run.deployment_id, run.is_cancelling) for run in deployments.to_run(tx, told.server_id)] == [
-            (told.id, True)
-        ]
+    assert [(run.deployment_id, run.is_cancelling) for run in fleet.world.read(deployments.to_run, told.server_id)] == [
+        (told.id, True)
+    ]
     fleet.end(told, 143, deploy_status_reason="Stopped")
     fleet.end(finished)  # it had ended well before it heard of that
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 0, "cancelled": 5}
@@ -171,8 +170,7 @@ def test_a_forced_cancel_does_not_wait_for_agents(fleet):
     first = fleet.running(trigger)[0]
     assert fleet.cancel(trigger, force=True).status == "CANCELLED"
     assert fleet.exact(trigger)["cancelled"] == 2
-    with fleet.world.store.read() as tx:
-        assert [run.is_cancelling for run in deployments.to_run(tx, first.server_id)] == [True]
+    assert [run.is_cancelling for run in fleet.world.read(deployments.to_run, first.server_id)] == [True]
     fleet.end(first, 143)  # now it is told no more, and counts no more
     assert fleet.world.to_run(first.server_id) == []
     assert fleet.exact(trigger)["cancelled"] == 2
@@ -196,8 +194,7 @@ def test_a_single_target_is_cancelled(fleet):
 def test_a_run_beyond_its_timeout_has_failed(fleet):
     trigger = over(fleet, 2, timeout=60, max_concurrent=1)
     (first,) = fleet.running(trigger)
-    with fleet.world.store.read() as tx:
-        inputs = {each["name"]: each["value"] for each in configs.get(tx, first.config_id, "p").inputs}
+    inputs = {each["name"]: each["value"] for each in fleet.world.read(configs.get, first.config_id, "p").inputs}
     assert inputs["deploy_timeout"] == "60"
     assert fleet.world.work.step(DEADLINE) == 1
     assert fleet.exact(trigger)["running"] == 1, "its agent has not started it"
@@ -300,8 +297,7 @@ def test_the_source_config_may_change_or_be_deleted_during_a_trigger(fleet):
     trigger = fleet.trigger(config_id=config, servers=[each.id for each in made], max_concurrent=1)
     fleet.world.store.write(lambda tx: configs.delete(tx, config))
     fleet.end(fleet.running(trigger)[0])
-    with fleet.world.store.read() as tx:
-        assert configs.get(tx, fleet.running(trigger)[0].config_id, "p").config == "first"
+    assert fleet.world.read(configs.get, fleet.running(trigger)[0].config_id, "p").config == "first"
 
 
 def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):

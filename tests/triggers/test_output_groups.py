@@ -53,8 +53,7 @@ def on(fleet, *names, **more):
 
 
 def groups(fleet, trigger, status=None, limit=100):
-    with fleet.world.store.read() as tx:
-        return group_outputs(tx, trigger.id, status=status, limit=limit)
+    return fleet.world.read(group_outputs, trigger.id, status=status, limit=limit)
 
 
 def test_groups_are_ordered_by_size_and_exit_code(fleet):

@@ -27,8 +27,7 @@ def govern(fleet, id, policy):
 
 
 def log(fleet):
-    with fleet.world.store.read() as tx:
-        return [each.decision for each in audit.list_all(tx, "p")]
+    return [each.decision for each in fleet.world.read(audit.list_all, "p")]
 
 
 def test_a_trigger_counts_as_the_stack_of_its_source(fleet):

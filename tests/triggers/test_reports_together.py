@@ -29,8 +29,7 @@ def over(fleet, count, **said):
 
 
 def output(fleet, each):
-    with fleet.world.store.read() as tx:
-        return "".join(chunk.data for chunk in runs.page_output(tx, each.id, 0).chunks)
+    return "".join(chunk.data for chunk in fleet.world.read(runs.page_output, each.id, 0).chunks)
 
 
 def test_all_runs_end_with_their_own_outputs_and_logs(fleet):

@@ -40,13 +40,11 @@ def one(fleet):
 
 
 def inputs_of(fleet, found):
-    with fleet.world.store.read() as tx:
-        return {each["name"]: each.get("value") for each in configs.get(tx, found.config_id, "p").inputs}
+    return {each["name"]: each.get("value") for each in fleet.world.read(configs.get, found.config_id, "p").inputs}
 
 
 def now(fleet, found):
-    with fleet.world.store.read() as tx:
-        return deployments.get(tx, found.id)
+    return fleet.world.read(deployments.get, found.id)
 
 
 def stores(fleet):
@@ -115,13 +113,11 @@ def test_the_stack_user_of_a_queue_belongs_to_the_deployment(fleet, one):
     _, made = one("ZAQAR_SIGNAL")
     values = inputs_of(fleet, made)
     assert values["deploy_queue_id"] == f"{made.id}-1"
-    with fleet.world.store.read() as tx:
-        user = stack_users.find(tx, values["deploy_user_id"])
+    user = fleet.world.read(stack_users.find, values["deploy_user_id"])
     assert user is not None
     assert (user.resource_id, user.name) == (made.id, values["deploy_username"])
     fleet.do(service.remove, made)
-    with fleet.world.store.read() as tx:
-        assert stack_users.find(tx, values["deploy_user_id"]) is None
+    assert fleet.world.read(stack_users.find, values["deploy_user_id"]) is None
 
 
 def test_auto_selects_a_transport_for_the_server(fleet):

@@ -33,8 +33,7 @@ def create_retention(heat: World) -> Retention:
 
 
 def count(heat: World, table: str) -> int:
-    with heat.store.read() as tx:
-        return query.count(tx, table)
+    return heat.read(query.count, table)
 
 
 def deploy_twice(fleet: Fleet) -> Deployment:

@@ -30,8 +30,7 @@ def of(fleet, server):
 
 
 def now(fleet, stack):
-    with fleet.world.store.read() as tx:
-        found = stacks.get(tx, stack.id)
+    found = fleet.world.read(stacks.get, stack.id)
     return f"{found.action}_{found.status}"
 
 
@@ -167,8 +166,7 @@ def test_a_remediation_that_failed_before_a_suspension_runs_again_in_place(fleet
 
 
 def source_of(fleet, stack):
-    with fleet.world.store.read() as tx:
-        return stacks.source(tx, stack.id)
+    return fleet.world.read(stacks.source, stack.id)
 
 
 def test_a_retry_that_would_run_nothing_is_refused(fleet):

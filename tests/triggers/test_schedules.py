@@ -343,8 +343,7 @@ def test_a_changed_schedule_has_a_new_time(clock):
 def test_secret_inputs_are_redacted_and_survive_an_update(clock):
     config = clock.fleet.config(inputs=[{"name": "password", "secret": True}, {"name": "a"}])
     made = clock.create(trigger={**clock.trigger, "config_id": config, "input_values": {"password": "x", "a": 1}})
-    with clock.fleet.world.store.read() as tx:
-        trigger = serialize(tx, made).trigger
+    trigger = clock.fleet.world.read(serialize, made).trigger
     assert trigger["input_values"] == {"password": "******", "a": 1}
     changed = clock.change(made, trigger={**trigger, "name": "n"})
     assert changed.body["input_values"] == {"password": "x", "a": 1}

@@ -29,8 +29,7 @@ def template(**resources):
 
 
 def inputs_of(fleet, found):
-    with fleet.world.store.read() as tx:
-        return {each["name"]: each.get("value") for each in configs.get(tx, found.config_id, "p").inputs}
+    return {each["name"]: each.get("value") for each in fleet.world.read(configs.get, found.config_id, "p").inputs}
 
 
 def everything(fleet, trigger):
@@ -157,8 +156,7 @@ def test_every_member_of_a_group_is_triggered(fleet, kind):
         trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")
         assert {each.server_id for each in fleet.targets(trigger)} == set(ids.values())
         assert {each.input_values["target"] for each in fleet.running(trigger)} == {"tape"}
-    with fleet.world.store.read() as tx:
-        (inner,) = stacks.children(tx, stack.id)
+    (inner,) = fleet.world.read(stacks.children, stack.id)
     assert fleet.trigger(stack=inner.id, resource="m1", action="BACKUP").total == 1
 
 
@@ -174,8 +172,7 @@ def test_values_of_a_structured_deployment_are_inserted(fleet):
         trigger = fleet.trigger(stack="data", resource=resource, input_values={"x": {"y": 2}})
         (made,) = fleet.running(trigger)
         assert trigger.action == "TRIGGER"
-        with fleet.world.store.read() as tx:
-            assert configs.get(tx, made.config_id, "p").config == {"a": {"y": 2}, "b": "TRIGGER"}
+        assert fleet.world.read(configs.get, made.config_id, "p").config == {"a": {"y": 2}, "b": "TRIGGER"}
 
 
 def test_a_strict_structured_deployment_without_a_value_is_refused(fleet):
@@ -202,8 +199,7 @@ def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
     assert stack.status == "IN_PROGRESS"
     trigger = fleet.trigger(stack="strict", resource="run", signal_transport="CFN_SIGNAL")
     (made,) = fleet.running(trigger)
-    with fleet.world.store.read() as tx:
-        found = configs.get(tx, made.config_id, "p").config
+    found = fleet.world.read(configs.get, made.config_id, "p").config
     assert (found["timeout"], found["status_aware"], found["signal_verb"]) == ("60", "true", "POST")
     with pytest.raises(UserParameterMissing, match="deploy_signal_id"):
         fleet.trigger(stack="strict", resource="run", signal_transport="STOKER_SIGNAL")
@@ -497,8 +493,7 @@ def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last
     fleet.world.signal(stack, "a", deploy_status_code=1)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
     (made, *_) = fleet.running(trigger)
-    with fleet.world.store.read() as tx:
-        assert configs.get(tx, made.config_id, "p").config["configs"][1]["config"] == "backup"
+    assert fleet.world.read(configs.get, made.config_id, "p").config["configs"][1]["config"] == "backup"
     assert values_in_order(fleet, trigger) == [["old"], ["old"]]
 
     fleet.world.update(stack, version("new", "backup 2"))

@@ -213,8 +213,7 @@ def test_a_new_stack_is_previewed_on_enrolled_servers(heat):
         "next": "input_values depends on app.deploy_stdout, unknown until applied",
     }
     assert [each.stack_id for each in heat.deployments()] == [None]
-    with heat.store.read() as tx:
-        assert stacks.find(tx, "None") is None
+    assert heat.read(stacks.find, "None") is None
 
 
 def test_a_new_config_delivers_its_stored_hook_and_is_expanded(heat):
@@ -233,8 +232,7 @@ def test_a_new_config_delivers_its_stored_hook_and_is_expanded(heat):
     text = template({"config": config("c", options={"hook": "shout"}), "app": on("web1")})
     assert preview(heat, text) == {"app": ("CREATE", "c", {"web1": {}})}
     (run,) = heat.deployments()
-    with heat.store.read() as tx:
-        assert configs.get(tx, run.config_id, "p").options["hook"]["sha256"] == "2" * 64
+    assert heat.read(configs.get, run.config_id, "p").options["hook"]["sha256"] == "2" * 64
 
 
 def test_one_request_starts_a_limited_number_of_previews(heat, monkeypatch):
