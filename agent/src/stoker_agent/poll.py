@@ -58,6 +58,8 @@ class Poller:
         self._current: Optional[Source] = self._ways[0].source if self._ways else None
         self._stopping = False
         self._hurried = False
+        #: Whether a result was accepted since the last document, of which Stoker does not send the document again.
+        self._is_outdated = False
         self._wake = threading.Event()
 
     def run(self) -> None:
@@ -72,7 +74,7 @@ class Poller:
 
     def hurry(self) -> None:
         """Poll soon, for example because a result was accepted and more runs may follow. Callable from any thread."""
-        self._hurried = True
+        self._hurried = self._is_outdated = True
         self._wake.set()
 
     def once(self) -> None:
@@ -133,6 +135,7 @@ class Poller:
         way.backoff.reset()
         way.due = time.monotonic() + source.come_again(document is not None)
         if document is not None:
+            self._is_outdated = False
             changed = self._on_document(document, source.name)
             if changed is not None:
                 self._replace(changed)
@@ -143,6 +146,8 @@ class Poller:
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
         way.failures += TRIES if isinstance(error, Refused) else 1
+        if self._is_outdated:
+            way.source.reset()  # a service whose database was restored has the agent's document again
         way.postpone(error)
 
     def _replace(self, sources: Sequence[Source]) -> None:
