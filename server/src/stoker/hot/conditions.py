@@ -7,6 +7,7 @@ Conditions depend on parameters only. ``if`` works like a macro: the branch that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -129,13 +130,7 @@ class Conditions:
         is_true = self.holds(argument, path)
         return UNKNOWN if is_true is UNKNOWN else not is_true
 
-    def conjunction(self, argument: Any, path: Path) -> Any:
-        return self._several(argument, path, deciding=False)
-
-    def disjunction(self, argument: Any, path: Path) -> Any:
-        return self._several(argument, path, deciding=True)
-
-    def _several(self, argument: Any, path: Path, *, deciding: bool) -> Any:
+    def junction(self, argument: Any, path: Path, *, deciding: bool) -> Any:
         if not isinstance(argument, list) or len(argument) < 2:
             raise flaw(path, "at least two conditions are needed, in a list")
         truths = [self.holds(operand, (*path, i)) for i, operand in enumerate(argument)]
@@ -147,8 +142,8 @@ class Conditions:
 _OWN: Mapping[str, Callable[[Conditions, Any, Path], Any]] = {
     "equals": Conditions.equals,
     "not": Conditions.negation,
-    "and": Conditions.conjunction,
-    "or": Conditions.disjunction,
+    "and": partial(Conditions.junction, deciding=False),
+    "or": partial(Conditions.junction, deciding=True),
 }
 
 

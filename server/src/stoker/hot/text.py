@@ -23,7 +23,11 @@ MAX_INTEGER_BITS = 1024
 def read(source: str | Mapping[str, Any], noun: str, max_bytes: int) -> dict[str, Any]:
     """Return the map of a ``noun`` ("Template"), {} for empty text. Raises Invalid, RequestLimitExceeded."""
     try:
-        data = _read_text(source, noun, max_bytes) if isinstance(source, str) else _read_map(source)
+        if isinstance(source, str):
+            data = _read_text(source, noun, max_bytes)
+        else:
+            data = dict(source) if isinstance(source, Mapping) else source
+            check_plain(data)
     except yaml_text.Unreadable as error:
         raise Invalid(f"{noun} not in valid format: {clip(error.problem)} (line {error.line})") from None
     except Flaw as flaw:
@@ -66,12 +70,6 @@ def _read_text(text: str, noun: str, max_bytes: int) -> Any:
             # Flow-style YAML or invalid JSON: the YAML parser accepts nearly all of JSON and reports the line.
             pass
     return yaml_text.load(text, max_weight=2 * max_bytes)
-
-
-def _read_map(source: Mapping[str, Any]) -> Any:
-    data = dict(source) if isinstance(source, Mapping) else source
-    check_plain(data)
-    return data
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def is_former(context: Context, resource: Resource, name: str, content: Content)
 
     ``name`` and ``content`` are those of the new one, which takes the place of a resource with either of them.
     """
-    if not acts_at_removal(context, resource):
+    if find_removal(context, resource) is None:
         return False
     if resource.name == name:
         return True
@@ -158,11 +158,6 @@ def is_former(context: Context, resource: Resource, name: str, content: Content)
     except ResourceFailure:
         return False  # the config no longer exists
     return (other.group, other.config) == (content.group, content.config)
-
-
-def acts_at_removal(context: Context, resource: Resource) -> bool:
-    """Return whether the removal of a deployment, or of a group of deployments, may run something on its servers."""
-    return find_removal(context, resource) is not None
 
 
 def find_removal(context: Context, resource: Resource) -> Content | None:

@@ -208,7 +208,7 @@ def _prepare(context: Context, resource: Resource, spec: NestedSpec, identity: I
 
 def _acts_at_removal(context: Context, resource: Resource) -> bool:
     return any(
-        deployment_runs.acts_at_removal(context, member)
+        deployment_runs.find_removal(context, member) is not None
         if member.properties.keys() >= _OF_DEPLOYMENT
         else _acts_at_removal(context, member)
         for member in list_resources(context, resource)

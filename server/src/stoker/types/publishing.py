@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources.base import Context, target_of
+from stoker.resources.base import target_of
 from stoker.servers import keys as agent_keys
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import lock_resource
@@ -48,7 +47,9 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         return
     session, resource = locked
     kind, context = session.type_of(resource), session.context
-    transports = _pushing(context, resource)
+    by_name = context.env.transports.metadata_transports
+    candidates = [by_name[name] for name in server_base.all_transports(resource) if name in by_name]
+    transports = [transport for transport in candidates if isinstance(transport, PublishingTransport)]
     if not transports:
         return
     document = {**resource.metadata, **kind.live_metadata(context, resource)}
@@ -82,9 +83,3 @@ def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
     if resource_id is not None:
         args = {"server_id": server_id, "resource_id": resource_id, "again": True}
         engine.env.work.defer_once(tx, PUBLISH, server_id, args)
-
-
-def _pushing(context: Context, resource: Resource) -> list[PublishingTransport]:
-    by_name = context.env.transports.metadata_transports
-    candidates = (by_name[name] for name in server_base.all_transports(resource) if name in by_name)
-    return [transport for transport in candidates if isinstance(transport, PublishingTransport)]
