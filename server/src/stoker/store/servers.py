@@ -27,28 +27,6 @@ from stoker.store.query import column, execute
 from stoker.store.repository import Repository
 from stoker.store.tx import Tx
 
-_ENROLLMENTS = Repository(Enrollment, "enrollments", noun="Enrollment")
-add_enrollment, get_enrollment, delete_enrollment = _ENROLLMENTS.add, _ENROLLMENTS.get, _ENROLLMENTS.delete
-#: Return the enrollment with the token of this hash, and lock its row: two agents cannot take its last place.
-enrollment_of_token: Callable[[Tx, str], Enrollment | None] = _ENROLLMENTS.finder(
-    "token_hash = :token_hash @for_update"
-)
-#: Return the enrollments of a project, oldest first.
-list_enrollments: Callable[[Tx, str], list[Enrollment]] = _ENROLLMENTS.lister(
-    "project_id = :project_id ORDER BY created_at, id"
-)
-drop_enrollments: Callable[[Tx, str], None] = execute("DELETE FROM enrollments WHERE server_id = :server_id")
-#: Delete the enrollments of a project that expired before a time.
-drop_expired_enrollments: Callable[[Tx, str, datetime], None] = execute(
-    "DELETE FROM enrollments WHERE project_id = :project_id AND expires_at < :before"
-)
-
-
-def count_enrollment_use(tx: Tx, enrollment: Enrollment) -> None:
-    """Count one more machine that has redeemed the token of a locked enrollment."""
-    _ENROLLMENTS.update(tx, enrollment.id, uses=enrollment.uses + 1)
-
-
 SERVERS = Repository(Server, "servers", noun="Server")
 find, get, prime = SERVERS.find, SERVERS.get, SERVERS.prime
 #: The rule of ``Server.status`` in SQL, for lists and counts that decode no server.
@@ -210,6 +188,28 @@ def put_facts(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping
     (FACTS.add if before is None else FACTS.save)(tx, new)
     old = selectable(server, before.facts if before else {})
     tx.record_server_change(server.project_id, old, selectable(server, facts))
+
+
+_ENROLLMENTS = Repository(Enrollment, "enrollments", noun="Enrollment")
+add_enrollment, get_enrollment, delete_enrollment = _ENROLLMENTS.add, _ENROLLMENTS.get, _ENROLLMENTS.delete
+#: Return the enrollment with the token of this hash, and lock its row: two agents cannot take its last place.
+enrollment_of_token: Callable[[Tx, str], Enrollment | None] = _ENROLLMENTS.finder(
+    "token_hash = :token_hash @for_update"
+)
+#: Return the enrollments of a project, oldest first.
+list_enrollments: Callable[[Tx, str], list[Enrollment]] = _ENROLLMENTS.lister(
+    "project_id = :project_id ORDER BY created_at, id"
+)
+drop_enrollments: Callable[[Tx, str], None] = execute("DELETE FROM enrollments WHERE server_id = :server_id")
+#: Delete the enrollments of a project that expired before a time.
+drop_expired_enrollments: Callable[[Tx, str, datetime], None] = execute(
+    "DELETE FROM enrollments WHERE project_id = :project_id AND expires_at < :before"
+)
+
+
+def count_enrollment_use(tx: Tx, enrollment: Enrollment) -> None:
+    """Count one more machine that has redeemed the token of a locked enrollment."""
+    _ENROLLMENTS.update(tx, enrollment.id, uses=enrollment.uses + 1)
 
 
 _RELAYS = Repository(Relay, "relays", noun="Relay")
