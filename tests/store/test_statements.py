@@ -14,7 +14,7 @@ from stoker.store.sql import Statement
 #: Statements for one database.
 ONLY = {
     "postgresql": ("tx._SHARED_LOCK", "tx._ADVISORY_LOCK", "postgresql._NOT_DURABLE"),
-    "sqlite": ("purge._PAGES", "purge._FREE"),
+    "sqlite": ("maintenance._PAGES", "maintenance._FREE"),
 }
 
 
