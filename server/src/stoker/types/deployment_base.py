@@ -234,7 +234,8 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
             return _remove(context, resource, deployment)
         reported = context.changed  # only the run that has just ended explains this action
         reason = (reported.change_summary if reported is not None else None) or ""
-        data = {name: value for name, value in resource.data.items() if name != APPLIED}
+        data = dict(resource.data)
+        data.pop(APPLIED, None)
         if resource.action is Action.CREATE and deployment is not None:
             data[CREATED] = True
         return Outcome(data=data, reason=reason)

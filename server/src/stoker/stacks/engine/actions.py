@@ -107,7 +107,8 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
         return False
     done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
     session.record(done)
-    hook = find_hook(session, done.definition.get("hooks", ()), "post", done.action) if planned else None
+    hooks = done.definition.get("hooks") if planned else None
+    hook = find_hook(session, hooks, "post", done.action) if hooks else None
     if hook is not None:
         session.wait_for(pause(session, done, hook, done.action), key_of(session, done))
         return False

@@ -214,6 +214,8 @@ def _must_wait(desired: DesiredResource, change: ResourceChange, resource: Resou
     if resource is not None and restricted in definition.restricted_actions:
         refuse(session, resource, ResourceActionRestricted(f"{restricted} is restricted for resource."))
         return True
+    if not definition.hooks:
+        return False
     # As in Heat, a breakpoint before an update also stops resources without changes.
     action = (
         Action.UPDATE
