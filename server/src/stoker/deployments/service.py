@@ -200,7 +200,7 @@ def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, numbe
         percent=None,
         message=None,
         last_heartbeat_at=None,
-        status_code=read_code(queued.output_values) if is_over else None,
+        status_code=read_code(queued.output_values) if is_over and queued.output_values else None,
         requested_by=requested_by,
         cancelling=False,
         changed=None,

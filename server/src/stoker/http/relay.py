@@ -27,7 +27,7 @@ from stoker.servers.agent_bundle import Endpoint
 from stoker.servers.keys import KeyRequest, key_topic
 from stoker.servers.relays import relay_topic
 from stoker.store import documents, servers
-from stoker.store.notifier import ALL, server_topic
+from stoker.store.notifier import ALL, report_topic, server_topic
 from stoker.store.tx import Tx
 
 #: Agents of one relay. Their keys and headers fit into ``BODY_BYTES``.
@@ -69,12 +69,17 @@ class Changes(Answer):
     refused: list[Id]
 
 
+def _topics_of(server_id: str) -> tuple[str, ...]:
+    """Return the topics of a server's document and key. A relay does not know which changes an agent has reported."""
+    return server_topic(server_id), report_topic(server_id), key_topic(server_id)
+
+
 class _Agents:
     """The agents of one stream, and those whose document or key may have changed: ``keys`` has the key by server."""
 
     def __init__(self, relay: str, keys: Mapping[str, str], waiters: Waiters) -> None:
         self.keys = dict(keys)
-        topics = (topic for id in self.keys for topic in (server_topic(id), key_topic(id)))
+        topics = (topic for id in self.keys for topic in _topics_of(id))
         self.subscription = Subscription(waiters, (relay_topic(relay), *topics))
 
     async def take(self) -> Collection[str]:
@@ -87,7 +92,7 @@ class _Agents:
     def remove(self, server_id: str) -> None:
         """Take a server out of the stream."""
         del self.keys[server_id]
-        self.subscription.drop(server_topic(server_id), key_topic(server_id))
+        self.subscription.drop(*_topics_of(server_id))
 
 
 @operation(200, Changes, media_type=_MEDIA_TYPE)
