@@ -386,12 +386,7 @@ def _completed(settings: Settings) -> Settings:
     )
     if settings.has_tls != (settings.tls_key != Path()):
         raise Invalid("tls_cert and tls_key need one another")
-    certificate = settings.tls_cert if settings.has_tls else None
-    url = settings.public_url or derive_url(settings.host, settings.port, certificate)
-    if not url.startswith(("http://", "https://")):
-        raise Invalid(f"public_url must begin with http:// or https://, not {url!r}")
-    if settings.has_tls and not url.startswith("https://"):
-        raise Invalid(f"public_url must begin with https:// where tls_cert is set, not {url!r}")
+    public_url = _public_url(settings)
     _check_values(settings)
     try:
         parse_networks(settings.proxy_addresses)
@@ -409,7 +404,7 @@ def _completed(settings: Settings) -> Settings:
     settings = replace(
         settings,
         state_dir=state_dir.expanduser().absolute(),
-        public_url=url.rstrip("/"),
+        public_url=public_url,
         keystone_auth_url=auth_url,
         object_store=settings.object_store.rstrip("/"),
         messaging=settings.messaging.rstrip("/"),
@@ -417,6 +412,16 @@ def _completed(settings: Settings) -> Settings:
     _check_external_services(settings)
     _check_workers(settings)
     return settings
+
+
+def _public_url(settings: Settings) -> str:
+    certificate = settings.tls_cert if settings.has_tls else None
+    url = settings.public_url or derive_url(settings.host, settings.port, certificate)
+    if not url.startswith(("http://", "https://")):
+        raise Invalid(f"public_url must begin with http:// or https://, not {url!r}")
+    if settings.has_tls and not url.startswith("https://"):
+        raise Invalid(f"public_url must begin with https:// where tls_cert is set, not {url!r}")
+    return url.rstrip("/")
 
 
 def _check_workers(settings: Settings) -> None:

@@ -143,11 +143,9 @@ class ZaqarDriver:
             ids = [_id(message) for message in messages]
             if remote_object.last_result in ids:  # stored but not deleted yet, like all messages before it
                 messages = messages[ids.index(remote_object.last_result) + 1 :]
-            age = self._now() - since + TOLERANCE
-            fresh = [message for message in messages if timedelta(seconds=message["age"]) <= age]
-            # As ASCII: a lone surrogate, which the decoder of signals refuses, must not prevent other results.
-            results = [Result(_id(message), json.dumps(message["body"]).encode()) for message in fresh]
-        stale = [id for id in ids if id not in {result.mark for result in results}]
+            results = _results(messages, self._now() - since + TOLERANCE)
+        new = {result.mark for result in results}
+        stale = [id for id in ids if id not in new]
         if stale:  # messages of an earlier run would fill the page
             self.acknowledge(remote_object, [Result(id, None) for id in stale])
         return results
@@ -217,6 +215,13 @@ class ZaqarDriver:
             with suppress(ServiceRejected):
                 return self._service.send_request(verb, f"{_path(queue)}/messages{query}", headers=headers, signed=True)
         return self._send(verb, queue, f"/messages{query}")
+
+
+def _results(messages: Sequence[Mapping[str, Any]], age: timedelta) -> list[Result]:
+    """Return the messages up to this age as results."""
+    fresh = [message for message in messages if timedelta(seconds=message["age"]) <= age]
+    # As ASCII: a lone surrogate, which the decoder of signals refuses, must not prevent other results.
+    return [Result(_id(message), json.dumps(message["body"]).encode()) for message in fresh]
 
 
 def _id(message: Mapping[str, Any]) -> str:

@@ -95,21 +95,25 @@ def check_time(request: Request, now: datetime) -> None:
     Version 2 has ``Timestamp``, ``Expires`` or both. Version 4 always has a timestamp, and ``X-Amz-Expires`` in
     presigned URLs.
     """
-    params = request.params
-    if "AWSAccessKeyId" in params:
-        time, expires = params.get("Timestamp"), params.get("Expires")
-        end = None if expires is None else _moment(expires)
-        if time is None and end is None:
-            raise Unauthorized("the signature has no time: sign a Timestamp or Expires, too")
-    else:
-        time, seconds = _scope(request).time, params.get("X-Amz-Expires")
-        end = None if seconds is None else _moment(time) + _lifetime(seconds)
+    time, end = _signed_times(request)
     if time is not None and abs(now - _moment(time)) > LIFE:
         raise Unauthorized("the signature is too old, or the clock is wrong")
     if end is not None and end <= now:
         raise Unauthorized("the signature has expired")
     if end is not None and end - now > LONGEST_LIFE:
         raise Unauthorized(f"the signature expires too late: at most {LONGEST_LIFE.days} days are allowed")
+
+
+def _signed_times(request: Request) -> tuple[str | None, datetime | None]:
+    """Return the time of the signature as written, and its end. Raises Unauthorized if there is neither."""
+    params = request.params
+    if "AWSAccessKeyId" not in params:
+        time, seconds = _scope(request).time, params.get("X-Amz-Expires")
+        return time, None if seconds is None else _moment(time) + _lifetime(seconds)
+    timestamp, expires = params.get("Timestamp"), params.get("Expires")
+    if timestamp is None and expires is None:
+        raise Unauthorized("the signature has no time: sign a Timestamp or Expires, too")
+    return timestamp, None if expires is None else _moment(expires)
 
 
 def sign_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:

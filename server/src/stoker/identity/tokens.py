@@ -139,17 +139,7 @@ def _resolve(tx: Tx, token: Token) -> tuple[Principal, Token, Project | None]:
     project = identity.project(tx, token.project_id) if token.project_id else None
     if not user.enabled or (token.project_id and (project is None or not project.enabled)):
         raise Unauthorized(_INVALID)
-    roles = frozenset[str]()
-    if token.system:
-        roles = identity.system_roles(tx, user.id)
-    elif token.project_id:
-        roles = identity.roles(tx, user.id, token.project_id)
-    restricted = False
-    if token.application_credential_id is not None:
-        credential = identity.find_credential(tx, token.application_credential_id)
-        if credential is None or (credential.expires_at is not None and credential.expires_at <= tx.now):
-            raise Unauthorized(_INVALID)
-        roles, restricted = roles & frozenset(credential.roles), not credential.unrestricted
+    roles, restricted = _find_roles(tx, token)
     administers = ADMIN in roles and not restricted
     principal = Principal(
         user_id=user.id,
@@ -181,6 +171,25 @@ def _resolve_stack_user(tx: Tx, token: Token) -> tuple[Principal, Token, Project
         run=user.run,
     )
     return principal, token, user.project
+
+
+def _find_roles(tx: Tx, token: Token) -> tuple[frozenset[str], bool]:
+    """
+    Return the roles of a user's token, and whether an application credential restricts it.
+
+    Raises Unauthorized if the credential has expired or no longer exists.
+    """
+    roles = frozenset[str]()
+    if token.system:
+        roles = identity.system_roles(tx, token.user_id)
+    elif token.project_id:
+        roles = identity.roles(tx, token.user_id, token.project_id)
+    if token.application_credential_id is None:
+        return roles, False
+    credential = identity.find_credential(tx, token.application_credential_id)
+    if credential is None or (credential.expires_at is not None and credential.expires_at <= tx.now):
+        raise Unauthorized(_INVALID)
+    return roles & frozenset(credential.roles), not credential.unrestricted
 
 
 def _hash(token: str) -> str:

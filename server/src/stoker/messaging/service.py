@@ -129,19 +129,10 @@ class Messaging:
         if existing is not None:
             check_write(existing, as_owner=as_owner)  # before the callback takes the message for a signal
         options = limits.add_defaults(existing.metadata if existing else {})
-        most, ttl, delay = (options[name] for name in (limits.POST_SIZE_KEY, limits.TTL_KEY, limits.DELAY_KEY))
+        most = options[limits.POST_SIZE_KEY]
         if size > most:
             raise Invalid(f"the messages are too large for this queue: {size} bytes, more than the limit of {most}")
-        new = [
-            _message(
-                tx.now,
-                draft.body,
-                ttl if draft.ttl is None else draft.ttl,
-                delay if draft.delay is None else draft.delay,
-                client_id,
-            )
-            for draft in drafts
-        ]
+        new = [_received(tx.now, draft, options, client_id) for draft in drafts]
         if self._on_posted is not None and not self._on_posted(tx, project_id, queue, new):
             return [message.id for message in new]
         return self._store(tx, project_id, queue, new, None, as_owner)
@@ -207,6 +198,13 @@ def _lock(tx: Tx, project_id: str, name: str, *, as_owner: bool) -> Queue | None
     if queue is not None:
         check_write(queue, as_owner=as_owner)
     return queue
+
+
+def _received(now: datetime, draft: Draft, options: Mapping[str, Any], client_id: str | None) -> Message:
+    """Return the message of a draft, which has the queue's options where it sets none."""
+    ttl = options[limits.TTL_KEY] if draft.ttl is None else draft.ttl
+    delay = options[limits.DELAY_KEY] if draft.delay is None else draft.delay
+    return _message(now, draft.body, ttl, delay, client_id)
 
 
 def _message(now: datetime, body: Any, ttl: int, delay: int, client_id: str | None) -> Message:

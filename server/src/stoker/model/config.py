@@ -104,10 +104,7 @@ def parse_hook_option(value: Any) -> DeliveredHook | HookName:
     if isinstance(value, Mapping) and "url" in value:
         return _parse_delivered_hook(value)
     if isinstance(value, Mapping) and value.keys() <= {"name", "version"}:
-        name, version = value.get("name"), value.get("version")
-        is_number = isinstance(version, int) and not isinstance(version, bool) and version > 0
-        if isinstance(name, str) and name and (version is None or is_number):
-            return HookName(name, version)
+        return _parse_hook_name(value.get("name"), value.get("version"))
     raise Invalid(_HOOK_FORM)
 
 
@@ -120,6 +117,13 @@ def find_delivered_hook(options: Any) -> DeliveredHook | None:
 def is_digest(value: Any) -> bool:
     """Return whether a value is a SHA-256 in lower-case hexadecimal digits."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+def _parse_hook_name(name: Any, version: Any) -> HookName:
+    is_number = isinstance(version, int) and not isinstance(version, bool) and version > 0
+    if not (isinstance(name, str) and name and (version is None or is_number)):
+        raise Invalid(_HOOK_FORM)
+    return HookName(name, version)
 
 
 def _parse_delivered_hook(value: Mapping[str, Any]) -> DeliveredHook:

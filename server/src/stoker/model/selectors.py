@@ -223,6 +223,9 @@ class _Parser:
             self._expect("in")
             member = self._membership(values)
             return _Term(lambda server: not member(server))
+        return self._relation(name, values)
+
+    def _relation(self, name: str, values: Callable[[Selectable], list[Any]]) -> _Term:
         operator = self._next()
         if operator.kind != "operator" or operator.text not in _OPERATORS:
             raise self._error("'=', '!=', '<', '<=', '>', '>=', '~', 'in', 'not in' or 'exists'", operator)

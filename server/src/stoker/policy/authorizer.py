@@ -96,21 +96,27 @@ class DeploymentAuthorizer:
         """
         server = server_policies.server(tx, request.server_id, staying=True)
         is_own = server is not None and server.project_id == request.project_id
-        admitted, cleans_up = bool(request.was_admitted), request.was_admitted is not None
-        if server is None or cleans_up or self._is_free(server, request.hook):
-            _record_free(tx, request, server.name if server is not None and is_own else None)
-            if not cleans_up:
-                return _FREE if is_own else _without_server(request)
-            if server is None:
-                return Admission(admitted=admitted)
-        else:
-            decision, stack = self._decide(tx, server, request)
-            record(tx, decision)
-            if decision.outcome is Outcome.REFUSED:
-                raise DeploymentRefused(decision.reason, decision)
-            admitted = not is_own and rules.admits(load_policy(server.policy), request.project_id, stack)
-            if not is_own and not admitted:
-                return _without_server(request)
+        cleans_up = request.was_admitted is not None
+        if server is not None and not cleans_up and not self._is_free(server, request.hook):
+            return self._apply_policy(tx, server, request)
+        _record_free(tx, request, server.name if server is not None and is_own else None)
+        if not cleans_up:
+            return _FREE if is_own else _without_server(request)
+        admitted = bool(request.was_admitted)
+        if server is None:
+            return Admission(admitted=admitted)
+        return self._check_windows(tx, server, request, admitted=admitted)
+
+    def _apply_policy(self, tx: Tx, server: Governed, request: AuthorizationRequest) -> Admission:
+        """Return the conditions on which a run starts that a policy concerns. Raises DeploymentRefused."""
+        decision, stack = self._decide(tx, server, request)
+        record(tx, decision)
+        if decision.outcome is Outcome.REFUSED:
+            raise DeploymentRefused(decision.reason, decision)
+        is_own = server.project_id == request.project_id
+        admitted = not is_own and rules.admits(load_policy(server.policy), request.project_id, stack)
+        if not is_own and not admitted:
+            return _without_server(request)
         return self._check_windows(tx, server, request, admitted=admitted)
 
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:

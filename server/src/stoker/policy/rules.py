@@ -201,23 +201,28 @@ def decide(
         or _is_own(server, is_own_project, stack)
         or _is_named(allow, is_own_project, project_id, stack)
     ):
-        if not is_own_project:
-            return (
-                f"Server {server.id} takes no deployments of project {project_id}: have its owner add"
-                f' {{"project": "{project_id}"}} to its deployment_policy.'
-            )
-        by = f"of the stack {clip(stack.name)}" if stack else "that no stack makes"
-        entry = f'{{"stack": "{stack.name}"}}' if stack else f'{{"project": "{project_id}"}}'
-        return (
-            f"Server {clip(server.name)} takes no deployments {by}: its deployment_policy lets in {_who(allow)}."
-            f" Add {entry} to it, or deploy from there."
-        )
+        return _deny_deployer(allow, server, project_id, stack)
     if policy.groups is not None and group not in policy.groups:
         return (
             f"Server {clip(server.name)} runs no configs of the group {clip(group)}: its deployment_policy allows"
             f" {_any_of(policy.groups)}. Use such a config, or add the group to the policy."
         )
     return None if hook is None else _deny_hook(policy, server, hook, site.hooks)
+
+
+def _deny_deployer(allow: str | tuple[Allowed, ...], server: Target, project_id: str, stack: Tree | None) -> str:
+    """Return the reason for a project or stack that ``allow`` does not let in."""
+    if project_id != server.project_id:
+        return (
+            f"Server {server.id} takes no deployments of project {project_id}: have its owner add"
+            f' {{"project": "{project_id}"}} to its deployment_policy.'
+        )
+    by = f"of the stack {clip(stack.name)}" if stack else "that no stack makes"
+    entry = f'{{"stack": "{stack.name}"}}' if stack else f'{{"project": "{project_id}"}}'
+    return (
+        f"Server {clip(server.name)} takes no deployments {by}: its deployment_policy lets in {_who(allow)}."
+        f" Add {entry} to it, or deploy from there."
+    )
 
 
 def _deny_hook(policy: Policy, server: Target, hook: DeliveredHook, site: str) -> str | None:

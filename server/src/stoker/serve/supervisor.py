@@ -102,13 +102,14 @@ class Supervisor:
             while True:
                 self._start_due(before)
                 event = signal.sigtimedwait(_SIGNALS, 1.0)
-                if event is not None and event.si_signo in _STOPPING:
+                sign = None if event is None else event.si_signo
+                if sign in _STOPPING:
                     return
-                if event is not None and event.si_signo == _READY and starting:
+                if sign == _READY and starting:
                     starting -= 1
                     if not starting:
                         ready()
-                ended = [worker for worker in self._workers if worker.has_died()]
+                ended = self._find_ended()
                 if ended and starting:
                     raise Unavailable("a worker process ended before it was ready: the log states the reason")
         finally:
@@ -116,6 +117,10 @@ class Supervisor:
             for sign in _STOPPING:
                 signal.signal(sign, signal.SIG_IGN)  # a second one
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _find_ended(self) -> list[_Worker]:
+        """Return the workers that have ended just now, although they should not. Decides when each is restarted."""
+        return [worker for worker in self._workers if worker.has_died()]
 
     def _start_due(self, mask: set[signal.Signals | int]) -> None:
         for worker in self._workers:

@@ -80,14 +80,15 @@ class Codec(Generic[T]):
         self.model = model
         self.fields = model.__struct_fields__
         self.written = tuple(name for name in self.fields if name != SERIAL)
-        kinds = {name: without_none(hint) for name, hint in get_type_hints(model).items()}
-        self._forms = {name: _find_form(kinds[name]) for name in self.fields}
-        self._times = {name for name in self.fields if kinds[name] is datetime}
-        self._structures = {name for name in self.fields if _is_structure(kinds[name])}
+        hints = get_type_hints(model)
+        kinds = {name: without_none(hints[name]) for name in self.fields}
+        self._forms = {name: _find_form(kind) for name, kind in kinds.items()}
+        self._times = _of_kind(datetime, kinds)
+        self._structures = {name for name, kind in kinds.items() if _is_structure(kind)}
         self._redacted = set(REDACTED_COLUMNS.get(table, ()))
-        encrypted = ENCRYPTED_COLUMNS.get(table, ())
-        self._encrypted_bytes = {name for name in self.fields if name in encrypted and kinds[name] is bytes}
-        self._encrypted = {name for name in self.fields if name in encrypted} - self._encrypted_bytes
+        encrypted = kinds.keys() & ENCRYPTED_COLUMNS.get(table, ())
+        self._encrypted_bytes = encrypted & _of_kind(bytes, kinds)
+        self._encrypted = encrypted - self._encrypted_bytes
         self.encode: Encoder = self.encoder({name: name for name in self.written})
         self.decode: Decoder[T] = self._decoder()
 
@@ -164,6 +165,11 @@ def _find_form(kind: Any) -> _Form:
         members = {member.value: member for member in cast(type[Enum], kind)}
         return _Form(attrgetter("value"), members.__getitem__)
     return _Form(None, msgspec.json.Decoder(Any if get_origin(kind) is Mapping else kind).decode)
+
+
+def _of_kind(kind: type, kinds: Mapping[str, Any]) -> set[str]:
+    """Return the names of the fields of this type."""
+    return {name for name in kinds if kinds[name] is kind}
 
 
 def _is_structure(kind: Any) -> bool:

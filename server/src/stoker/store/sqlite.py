@@ -222,15 +222,7 @@ class GroupWriter:
         if len(group) == 1:  # a savepoint would protect no other transaction
             self._do(group[0], "ROLLBACK")
         else:
-            end = time.monotonic() + _GROUP_SECONDS
-            for place, work in enumerate(group):
-                if place and time.monotonic() > end:
-                    self._waiting.extendleft(reversed(group[place:]))
-                    del group[place:]
-                    break
-                self._raw.execute("SAVEPOINT work")
-                self._do(work, "ROLLBACK TO work")
-                self._raw.execute("RELEASE work")
+            self._do_group(group)
         if self._raw.in_transaction:
             begun = time.monotonic()
             try:
@@ -258,6 +250,18 @@ class GroupWriter:
             self._commit([work])
         except Exception as error:
             self._abandon([work], error)
+
+    def _do_group(self, group: list[_Work]) -> None:
+        """Do the works one after the other. Those for which no time is left wait again, outside the group."""
+        end = time.monotonic() + _GROUP_SECONDS
+        for place, work in enumerate(group):
+            if place and time.monotonic() > end:
+                self._waiting.extendleft(reversed(group[place:]))
+                del group[place:]
+                break
+            self._raw.execute("SAVEPOINT work")
+            self._do(work, "ROLLBACK TO work")
+            self._raw.execute("RELEASE work")
 
     def _do(self, work: _Work, undo: str) -> None:
         try:

@@ -60,19 +60,29 @@ _TAGS = {
 def list_all(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
     """Return the project's stacks that match the filter, in its order."""
     condition, values = _matching(project_id, wanted)
-    keys = [*dict.fromkeys(_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE)] or ["created_at"]
-    keys.append("id")
+    keys = _sort_columns(wanted)
     descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
     mark = find(tx, wanted.marker) if wanted.marker else None
     if mark is not None and mark.project_id == project_id:
         encoded = STACKS.encode(mark, tx.secrets)
         values |= {f"mark_{key}": encoded[key] or 0 for key in keys}
-        marks = ", ".join(f":mark_{key}" for key in keys)
-        condition += f" AND ({', '.join(map(_sortable, keys))}) {'<' if descending else '>'} ({marks})"
+        condition += f" AND {_beyond_mark(keys, descending)}"
     order = ", ".join(f"{_sortable(key)} {'DESC' if descending else 'ASC'}" for key in keys)
     query = compose(STACKS.select(f"{condition} ORDER BY {order} LIMIT :limit").text)
     limit = rows.UNLIMITED if wanted.limit is None else wanted.limit
     return STACKS.all(tx, query, {**values, "limit": limit})
+
+
+def _sort_columns(wanted: Filter) -> list[str]:
+    """Return the columns that determine the order; the last one is unique."""
+    columns = dict.fromkeys(_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE)
+    return [*(columns or ["created_at"]), "id"]
+
+
+def _beyond_mark(keys: Sequence[str], descending: bool) -> str:
+    """Return the condition for the stacks after the marker, whose values are the parameters ``mark_…``."""
+    marks = ", ".join(f":mark_{key}" for key in keys)
+    return f"({', '.join(map(_sortable, keys))}) {'<' if descending else '>'} ({marks})"
 
 
 def _sortable(key: str) -> str:

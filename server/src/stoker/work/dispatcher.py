@@ -59,6 +59,11 @@ class Pool:
         self.committed = 0
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
 
+    @property
+    def due_at(self) -> float:
+        """When the dispatcher can give the pool a job: not before a thread is free."""
+        return self.look_at if self.free else math.inf
+
     def start(self, on_end: OnEnd) -> list[BackgroundThread]:
         """Start the threads and return them. ``on_end`` is called in the thread of the job."""
         threads = [BackgroundThread(f"stoker-job-{n}", partial(self._serve, on_end)) for n in range(self.size)]
@@ -187,11 +192,10 @@ class Dispatcher:
         with self._changed:
             while True:
                 now = time.monotonic()
-                ready = [pool for pool in self._pools if pool.free and pool.look_at <= now]
+                ready = [pool for pool in self._pools if pool.due_at <= now]
                 if ready or self._ended or self._stopping or now >= self._renew_at:
                     break
-                look_at = [pool.look_at for pool in self._pools if pool.free]
-                self._changed.wait(min([*look_at, self._renew_at]) - now)
+                self._changed.wait(min(self._renew_at, *(pool.due_at for pool in self._pools)) - now)
             for pool in ready:
                 pool.look_at = math.inf
             return ready

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
@@ -223,15 +223,20 @@ def live_deployments(tx: Tx, request: RequestContext, matches: Iterable[Resource
     in_progress = [r.physical_id for r in matches if r.status is Status.IN_PROGRESS and r.physical_id]
     under_way = deployments.under_way(tx, in_progress)
     waiting = {server_id for server_id, reason, _ in under_way.values() if reason == WAITING}
-    absent = {
-        server.id: f"{WAITING}: {server.name} is {status}"
-        for server in servers.find_several(tx, waiting).values()
-        if server.project_id == request.project  # a policy may admit deployments of other projects
-        and (status := server.status(tx.now, request.app.settings.offline_after)) != "ONLINE"
-    }
+    absent = _find_absent(tx, request, waiting)
     return {
         id: LiveDeployment(absent.get(server_id, reason) if reason == WAITING else reason, last)
         for id, (server_id, reason, last) in under_way.items()
+    }
+
+
+def _find_absent(tx: Tx, request: RequestContext, server_ids: Collection[str]) -> dict[str, str]:
+    """Return why runs wait for those of these servers that are not online, by the server's id."""
+    return {
+        server.id: f"{WAITING}: {server.name} is {status}"
+        for server in servers.find_several(tx, server_ids).values()
+        if server.project_id == request.project  # a policy may admit deployments of other projects
+        and (status := server.status(tx.now, request.app.settings.offline_after)) != "ONLINE"
     }
 
 
