@@ -69,20 +69,23 @@ def calls(root: Any, path: Path = ()) -> Iterator[Call]:
     pending: list[tuple[Any, Path]] = [(root, path)]
     while pending:
         value, path = pending.pop()
-        if type(value) is dict:
-            if len(value) == 1:
-                [(name, argument)] = value.items()
-                if name in names or name == "if":
-                    yield Call(name, argument, path)
-                if name in ("if", LITERAL):
-                    continue
-            inner = [(part, (*path, key)) for key, part in value.items() if type(part) is dict or type(part) is list]
-        elif type(value) is list:
-            inner = [(p, (*path, index)) for index, p in enumerate(value) if type(p) is dict or type(p) is list]
-        else:
-            continue
-        inner.reverse()
-        pending += inner
+        if type(value) is dict and len(value) == 1:
+            [(name, argument)] = value.items()
+            if name in names or name == "if":
+                yield Call(name, argument, path)
+            if name in ("if", LITERAL):
+                continue
+        pending += reversed(_containers(value, path))
+
+
+def _containers(value: Any, path: Path) -> list[tuple[Any, Path]]:
+    """The maps and lists directly in ``value``, with their paths."""
+    entries: Iterable[tuple[Any, Any]] = ()
+    if type(value) is dict:
+        entries = value.items()
+    elif type(value) is list:
+        entries = enumerate(value)
+    return [(part, (*path, key)) for key, part in entries if type(part) is dict or type(part) is list]
 
 
 def references(value: Any) -> frozenset[str]:

@@ -6,7 +6,7 @@ Conditions depend on parameters only. ``if`` works like a macro: the branch that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -166,12 +166,20 @@ def _choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:
             return _branch(value[IF], conditions, (*path, IF))
         if is_literal(value):
             return value
-        parts = {key: _choose_branches(part, conditions, (*path, key)) for key, part in value.items()}
-        return {key: part for key, part in parts.items() if part is not _OMITTED}
+        return dict(_choose_within(value.items(), conditions, path))
     if type(value) is list:
-        items = [_choose_branches(item, conditions, (*path, i)) for i, item in enumerate(value)]
-        return [item for item in items if item is not _OMITTED]
+        return [item for _, item in _choose_within(enumerate(value), conditions, path)]
     return value
+
+
+def _choose_within(entries: Iterable[tuple[Any, Any]], conditions: Conditions, path: Path) -> list[tuple[Any, Any]]:
+    """Choose the branches in the entries of a map or list, and leave out those without a chosen branch."""
+    kept = []
+    for key, part in entries:
+        chosen = _choose_branches(part, conditions, (*path, key))
+        if chosen is not _OMITTED:
+            kept.append((key, chosen))
+    return kept
 
 
 def _branch(argument: Any, conditions: Conditions, path: Path) -> Any:
@@ -191,16 +199,18 @@ def apply_conditions(definition: Definition, conditions: Conditions) -> Definiti
         for name in CONDITIONAL
         if has_if(getattr(definition, name))
     }
-    for name, part in parts.items():
-        if name in SETTINGS:
-            continue
-        if part is None:
-            # A null or missing branch is equal to a missing key.
-            parts[name] = {}
-        elif part is not UNKNOWN and not isinstance(part, dict):
-            raise StackValidationFailed(f"{dotted_path((*path, name))} must be a map, not {kind_of(part)}")
     settings = {name: parts.pop(name) for name in SETTINGS if name in parts}
-    definition = replace(definition, condition=None, **parts)
+    maps = {name: _as_map(part, (*path, name)) for name, part in parts.items()}
+    definition = replace(definition, condition=None, **maps)
     for name, value in settings.items():
         definition = with_setting(definition, name, None if value is UNKNOWN else value, conditions.version)
     return definition
+
+
+def _as_map(part: Any, path: Path) -> Any:
+    """Return a part that must be a map; UNKNOWN stays. A null or missing branch is equal to a missing key."""
+    if part is None:
+        return {}
+    if part is not UNKNOWN and not isinstance(part, dict):
+        raise StackValidationFailed(f"{dotted_path(path)} must be a map, not {kind_of(part)}")
+    return part

@@ -64,8 +64,9 @@ class Definition(Struct, frozen=True, dict=True):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
         """Restore a definition from ``to_json``."""
-        lists = ("depends_on", "hooks", "restricted_actions")
-        fields = {**data, **{name: tuple(data.get(name, ())) for name in lists}}
+        fields = dict(data)
+        for name in ("depends_on", "hooks", "restricted_actions"):
+            fields[name] = tuple(data.get(name, ()))
         requires = fields.pop("requires", None)
         definition = cls(**fields)
         if requires is not None:

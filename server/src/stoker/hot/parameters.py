@@ -241,10 +241,7 @@ def bind(
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}
     _check_names(values, template, collector)
-    names = pseudo_parameters(template.version)
-    if pseudo is None:
-        pseudo = dict.fromkeys(names, UNKNOWN)
-    pseudo = {name: value for name, value in pseudo.items() if name in names}
+    own = _pseudo_values(template.version, pseudo)
     schemas = template.parameters.values()
     bound = {
         schema.name: _value(
@@ -255,11 +252,18 @@ def bind(
     if flaws is None:
         collector.raise_any()
     return Parameters(
-        values={**pseudo, **bound},
-        types=dict.fromkeys(pseudo, "string") | {schema.name: schema.type for schema in schemas},
+        values={**own, **bound},
+        types=dict.fromkeys(own, "string") | {schema.name: schema.type for schema in schemas},
         hidden=frozenset(schema.name for schema in schemas if schema.hidden),
         immutable=frozenset(schema.name for schema in schemas if schema.immutable),
     )
+
+
+def _pseudo_values(version: str, supplied: Mapping[str, Any] | None) -> dict[str, Any]:
+    names = pseudo_parameters(version)
+    if supplied is None:
+        return dict.fromkeys(names, UNKNOWN)
+    return {name: value for name, value in supplied.items() if name in names}
 
 
 def _check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> None:

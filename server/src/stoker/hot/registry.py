@@ -121,18 +121,22 @@ class Registry:
 
 
 def _lookup(entries: Mapping[str, Any], type_name: str) -> tuple[bool, str | None]:
-    if type_name in entries and type_name not in _CONTROLS:
-        target = entries[type_name]
-        # A map contains entries for a resource of that name in a nested stack.
-        return (False, None) if isinstance(target, Mapping) else (True, target)
-    wildcards = [name for name in entries if name.endswith("*") and type_name.startswith(name[:-1])]
-    if not wildcards:
+    """Whether an entry maps the type, and to what."""
+    nearest = type_name if type_name in entries and type_name not in _CONTROLS else _wildcard(entries, type_name)
+    if nearest is None:
         return False, None
-    nearest = max(wildcards, key=len)
     target = entries[nearest]
-    if isinstance(target, str) and target.endswith("*"):
+    if isinstance(target, Mapping):
+        return False, None  # entries for a resource of that name in a nested stack
+    if nearest != type_name and isinstance(target, str) and target.endswith("*"):
         return True, target[:-1] + type_name[len(nearest) - 1 :]
-    return (False, None) if isinstance(target, Mapping) else (True, target)
+    return True, target
+
+
+def _wildcard(entries: Mapping[str, Any], type_name: str) -> str | None:
+    """The longest prefix (``OS::Neutron::*``) that covers the type, or None."""
+    wildcards = [name for name in entries if name.endswith("*") and type_name.startswith(name[:-1])]
+    return max(wildcards, key=len, default=None)
 
 
 def _inner(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -64,11 +64,8 @@ def functions_of(version: str) -> dict[str, str]:
     if syntax := syntaxes.of_version(version):
         own = {function.name: function.description for function in syntax.functions}
         return own | {name: call.description for name, call in syntax.replaced.items()}
-    return {
-        name: function.description
-        for name, function in all_functions().items()
-        if function.since <= version and not (function.until is not None and version >= function.until)
-    } | {name: call.description for name, call in replaced().items() if version < (call.until or "")}
+    own = {name: function.description for name, function in all_functions().items() if function.is_in(version)}
+    return own | {name: call.description for name, call in replaced().items() if version < (call.until or "")}
 
 
 class _Refused(Function):

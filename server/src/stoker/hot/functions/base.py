@@ -48,6 +48,10 @@ class Function:
         """The first line of the docstring."""
         return (inspect.getdoc(self) or "").partition("\n")[0]
 
+    def is_in(self, version: str) -> bool:
+        """Whether the version of HOT has the function."""
+        return self.since <= version and (self.until is None or version < self.until)
+
     def evaluate(self, argument: Any, scope: Scope) -> Any:
         """Return the value of a call whose evaluated argument has passed the check. Raises StackValidationFailed."""
         raise NotImplementedError

@@ -173,20 +173,22 @@ class Repeat(Function):
         if any(values is None for values in words.values()):
             return []
         template = argument["template"]
-        if permutations:
-            count = prod(map(len, lists))
-            combinations: Iterable[tuple[Any, ...]] = itertools.product(*lists)
-        else:
-            if len({len(items) for items in lists}) > 1:
-                raise StackValidationFailed('"repeat" without permutations needs lists of one length')
-            count = len(lists[0]) if lists else 0
-            combinations = zip(*lists, strict=True)
+        count, combinations = _combine(lists, permutations=permutations)
         # Checked before any copy is made: two long lists, or long items, can describe terabytes.
         if count * (1 + weigh(template)[0]) > MAX_WEIGHT:
             raise StackValidationFailed(f'"repeat" would make {count} copies, which is too much')
         scope.budget.spend(steps=count * COPY_STEPS)
         filling = _Filling()
         return [filling.fill(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
+
+
+def _combine(lists: list[list[Any]], *, permutations: bool) -> tuple[int, Iterable[tuple[Any, ...]]]:
+    """The number of combinations of the lists' items, and the combinations: all, or the lists side by side."""
+    if permutations:
+        return prod(map(len, lists)), itertools.product(*lists)
+    if len({len(items) for items in lists}) > 1:
+        raise StackValidationFailed('"repeat" without permutations needs lists of one length')
+    return len(lists[0]) if lists else 0, zip(*lists, strict=True)
 
 
 def _items(word: str, values: Any, version: str, *, maps: bool) -> list[Any]:

@@ -230,11 +230,15 @@ def _netloc(parts: dict[str, Any]) -> str:
     port = _port(parts.get("port"))
     if not host and (user or password or port):
         raise StackValidationFailed('"make_url" needs a "host" for a user, a password or a port')
-    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     # Some services require a password without a user.
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    return f"{login}{'@' if login else ''}{_host(host)}{port}"
+
+
+def _host(host: str) -> str:
+    """A host as in a URL, where an address of IPv6 is in brackets."""
     plain = quote(host[1:-1] if host.startswith("[") and host.endswith("]") else host, safe=":")
-    shown = f"[{plain}]" if ":" in plain else plain
-    return f"{login}{'@' if login else ''}{shown}{port}"
+    return f"[{plain}]" if ":" in plain else plain
 
 
 def _port(value: Any) -> str:
