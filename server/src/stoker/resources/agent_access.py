@@ -26,7 +26,7 @@ from stoker.resources.base import (
     physical_name,
     target_of,
 )
-from stoker.transports.base import has_presigned_queue
+from stoker.transports.base import PresignedQueue, has_presigned_queue
 
 UPSTREAM_AGENT = "os-collect-config"
 #: The properties that select a transport: for the results of runs, and for the document of a server.
@@ -58,10 +58,17 @@ def validate(env: ResourceEnv, kind: ResourceType, properties: Properties) -> No
     if name not in (UNKNOWN, None, *offered):
         allowed = ", ".join(offered)
         raise StackValidationFailed(f"{key}: {clip(repr(name))} is not an allowed value [{allowed}]")
-    if key == _METADATA and properties["agent"] == UPSTREAM_AGENT:
-        name = name or transports.default_metadata
-        if isinstance(name, str) and transports.is_rejected(name, own_agent=False):
-            raise StackValidationFailed(describe_unsigned(name))
+    if key == _METADATA:
+        _refuse_unsigned(env, properties)
+
+
+def _refuse_unsigned(env: ResourceEnv, properties: Properties) -> None:
+    """Raise StackValidationFailed if the site requires signed documents, and the upstream agent cannot verify any."""
+    if properties["agent"] != UPSTREAM_AGENT:
+        return
+    name = properties[_METADATA] or env.transports.default_metadata
+    if isinstance(name, str) and env.transports.is_rejected(name, own_agent=False):
+        raise StackValidationFailed(describe_unsigned(name))
 
 
 def describe_unsigned(name: str) -> str:
@@ -89,7 +96,7 @@ def obtain(context: Context, kind: ResourceType, resource: Resource, properties:
     Return the entries for the resource's data with which its agent has access. Raises AccessMissing, and
     ResourceFailure if the agent needs a user and Stoker cannot create users.
     """
-    env, tx = context.env, context.tx
+    env = context.env
     if isinstance(kind, KnowsAgent):
         name, is_own = kind.reached_by(context, resource, properties)
     else:
@@ -97,17 +104,21 @@ def obtain(context: Context, kind: ResourceType, resource: Resource, properties:
     if not _logs_in(env, name):
         return {}
     transport = _transport(env, name)
-    if is_own and has_presigned_queue(transport):
-        target, queues = target_of(context, resource), env.platform.queues
-        if not queues.sign(tx, target, transport.signed_method):
-            raise AccessMissing("Waiting for the messaging service to sign a URL for the agent")
-        if queues.signed(tx, target, transport.signed_method) is not None:
-            return {}
+    if is_own and has_presigned_queue(transport) and _has_signed_url(context, resource, transport):
+        return {}
     if env.platform.keeps_users or USER in resource.data:
         return {}
     if env.stack_users is None:
         raise ResourceFailure(_describe_refusal(kind, name))
     return {USER: _find_user(context, resource)}
+
+
+def _has_signed_url(context: Context, resource: Resource, transport: PresignedQueue) -> bool:
+    """Return whether the agent has a signed URL in place of a user. Raises AccessMissing until that is certain."""
+    target, queues = target_of(context, resource), context.env.platform.queues
+    if not queues.sign(context.tx, target, transport.signed_method):
+        raise AccessMissing("Waiting for the messaging service to sign a URL for the agent")
+    return queues.signed(context.tx, target, transport.signed_method) is not None
 
 
 def enable(context: Context, resource: Resource) -> Mapping[str, Any]:

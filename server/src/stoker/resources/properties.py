@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -61,28 +61,37 @@ def check(
     Return all properties of the schema, converted, with defaults or None. Without a schema, any are accepted; UNKNOWN
     is everywhere. Raises PropertyError; with ``errors``, appends the errors, and wrong properties are UNKNOWN.
     """
-    if values is UNKNOWN:
-        return dict.fromkeys(schema or (), UNKNOWN)
     if not isinstance(values, Mapping):
-        _refuse(PropertyError(at, f"Value must be a map, not {kind_of(values)}"), errors)
+        if values is not UNKNOWN:
+            _refuse(PropertyError(at, f"Value must be a map, not {kind_of(values)}"), errors)
         return dict.fromkeys(schema or (), UNKNOWN)
     if schema is None:
         return dict(values)
-    for name in values:
-        if name not in schema:
-            hint = did_you_mean(name, schema) or f"; known are {', '.join(sorted(schema)) or 'none'}"
-            _refuse(PropertyError((*at, name), f"Unknown Property {name}{hint}", at_parent=True), errors)
+    if not values.keys() <= schema.keys():
+        _refuse_unknown(schema, values, at, errors)
     checked = {}
     for name, wanted in schema.items():
         value = values.get(name)
         try:
-            if value is None and wanted.required:
+            if value is not None:
+                checked[name] = fit(wanted, value, (*at, name))
+            elif wanted.required:
                 raise PropertyError((*at, name), f"Property {name} not assigned", at_parent=True)
-            checked[name] = wanted.default if value is None else fit(wanted, value, (*at, name))
+            else:
+                checked[name] = wanted.default
         except PropertyError as error:
             _refuse(error, errors)
             checked[name] = UNKNOWN
     return checked
+
+
+def _refuse_unknown(
+    schema: Mapping[str, Property], names: Iterable[str], at: Path, errors: list[PropertyError] | None
+) -> None:
+    for name in names:
+        if name not in schema:
+            hint = did_you_mean(name, schema) or f"; known are {', '.join(sorted(schema)) or 'none'}"
+            _refuse(PropertyError((*at, name), f"Unknown Property {name}{hint}", at_parent=True), errors)
 
 
 def _refuse(error: PropertyError, errors: list[PropertyError] | None) -> None:
