@@ -196,15 +196,16 @@ def read_adoption_data(data: Any) -> Mapping[str, Any]:
     if not isinstance(resources, Mapping) or not all(isinstance(resource, Mapping) for resource in resources.values()):
         raise Invalid('adopt_stack_data must be what abandon gave: a map with "template" and "resources"')
     for name, resource in resources.items():
-        if not isinstance(resource.get("resource_id"), str | None) or not isinstance(
-            resource.get("resource_data") or {}, Mapping
-        ):
-            raise Invalid(
-                f"adopt_stack_data: resources.{name} needs a resource_id that is text, and resource_data a map"
-            )
-        if not isinstance(resource.get("metadata") or {}, Mapping):
-            raise Invalid(f"adopt_stack_data: resources.{name}.metadata must be a map")
+        _check_resource(name, resource)
     return resources
+
+
+def _check_resource(name: str, resource: Mapping[str, Any]) -> None:
+    data = resource.get("resource_data") or {}
+    if not isinstance(resource.get("resource_id"), str | None) or not isinstance(data, Mapping):
+        raise Invalid(f"adopt_stack_data: resources.{name} needs a resource_id that is text, and resource_data a map")
+    if not isinstance(resource.get("metadata") or {}, Mapping):
+        raise Invalid(f"adopt_stack_data: resources.{name}.metadata must be a map")
 
 
 def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mapping[str, Any]) -> list[Resource]:

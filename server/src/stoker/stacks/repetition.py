@@ -105,14 +105,21 @@ def _create_tree_again(tx: Tx, engine: Engine, root_id: str, server_id: str, unt
             reason=f"Server {server.name} was enrolled again",
             data={**resource.data, CREATED: False},
         )
-        for deployment in deployments.of_resources(tx, server.id, until)
-        if (resource := resources.find(tx, deployment.resource_id or "")) is not None
-        and (resource.current and is_created(resource))
-        and stacks.get(tx, resource.stack_id).root_id == root.id
+        for resource in _created_before(tx, root_id, server_id, until)
     ]
     resources.save_all(tx, marked)
     if marked and root.action is not Action.SUSPEND:  # after the stack is resumed, its next update runs CREATE
         repeat(tx, engine, root, marked)
+
+
+def _created_before(tx: Tx, root_id: str, server_id: str, until: int) -> Iterator[Resource]:
+    """Yield the resources of a tree whose deployments ran on a server before ``until``."""
+    for deployment in deployments.of_resources(tx, server_id, until):
+        resource = resources.find(tx, deployment.resource_id or "")
+        if resource is None or not resource.current or not is_created(resource):
+            continue
+        if stacks.get(tx, resource.stack_id).root_id == root_id:
+            yield resource
 
 
 def _around(tx: Tx, resource: Resource) -> Iterator[Resource]:

@@ -11,7 +11,7 @@ removal of these predecessors, which otherwise belongs to the clean-up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from enum import Enum, auto
 from typing import Any
 
@@ -81,18 +81,28 @@ class DesiredResource(Struct, frozen=True):
         """Return the change that brings ``resource`` to the definition."""
         if resource is None or resource.action is Action.INIT:
             return ResourceChange.CREATE
-        kind, definition, schema = self.kind, self.definition, self.kind.properties or {}
-        changed = {name for name, value in self.properties.items() if resource.properties.get(name) != value}
-        is_stale = resource.type == definition.type and kind.is_stale(self.session.context, resource)
-        if (
-            resource.type != definition.type
-            or not _can_continue(resource, kind)
-            or any(name in schema and not schema[name].update_allowed for name in changed)
-            or ((is_stale or changed) and kind.must_replace(self.session.context, resource, self.properties))
-        ):
+        if resource.type != self.definition.type:
             return ResourceChange.REPLACE
-        if resource.status is Status.FAILED or (kind.is_nested and is_suspended(resource)):
+        changed = {name for name, value in self.properties.items() if resource.properties.get(name) != value}
+        is_stale = self.kind.is_stale(self.session.context, resource)
+        if self._must_replace(resource, changed, is_stale=is_stale):
+            return ResourceChange.REPLACE
+        if resource.status is Status.FAILED or (self.kind.is_nested and is_suspended(resource)):
             return ResourceChange.RETRY
+        return self._choose_update(resource, changed, is_stale=is_stale)
+
+    def _must_replace(self, resource: Resource, changed: Set[str], *, is_stale: bool) -> bool:
+        """Return whether the resource cannot stay, or an update cannot change these properties in place."""
+        schema = self.kind.properties or {}
+        if not _can_continue(resource, self.kind):
+            return True
+        if any(name in schema and not schema[name].update_allowed for name in changed):
+            return True
+        return (is_stale or bool(changed)) and self.kind.must_replace(self.session.context, resource, self.properties)
+
+    def _choose_update(self, resource: Resource, changed: Set[str], *, is_stale: bool) -> ResourceChange:
+        """Return the change of a resource that stays. Settings alone do not change an action in progress."""
+        definition, schema = self.definition, self.kind.properties or {}
         settings = {name for name in changed if name in schema and schema[name].is_setting}
         if is_stale or changed - settings or _other_parts(resource.definition) != _other_parts(definition.to_json()):
             return ResourceChange.UPDATE
@@ -107,7 +117,7 @@ class DesiredResource(Struct, frozen=True):
         This is the predecessor of ``resource``, if the predecessor can have the properties without a replacement. Only
         a rollback returns from a replacement.
         """
-        session, kind = self.session, self.kind
+        session = self.session
         replacement = None if resource is None or resource.action is Action.INIT else resource
         change = self.choose_change(resource)
         is_rollback = session.stack.action is Action.ROLLBACK
@@ -119,14 +129,18 @@ class DesiredResource(Struct, frozen=True):
                     session.resources.retire(resource)
                 current = session.resources.change(replace(predecessor, current=True))
                 return current, self.choose_change(current)
-            if kind.may_return(predecessor, replacement):
-                passed = self.replace(replacement)
-                restored = replace(predecessor, current=True, data={**predecessor.data, **passed})
-                restored = session.resources.change(restored)
-                if isinstance(kind, TakesBack):
-                    return restored, ResourceChange.RESTORE
-                return restored, self.choose_change(restored)
+            if self.kind.may_return(predecessor, replacement):
+                return self._return_from(replacement, predecessor)
         return resource, change
+
+    def _return_from(self, replacement: Resource, predecessor: Resource) -> tuple[Resource, ResourceChange]:
+        """Make the predecessor current again in place of its replacement. Return it, and its change."""
+        passed = self.replace(replacement)
+        restored = replace(predecessor, current=True, data={**predecessor.data, **passed})
+        restored = self.session.resources.change(restored)
+        if isinstance(self.kind, TakesBack):
+            return restored, ResourceChange.RESTORE
+        return restored, self.choose_change(restored)
 
     def replace(self, resource: Resource) -> Mapping[str, Any]:
         """Free the name of a resource for its replacement. Return entries for the replacement's data."""

@@ -65,16 +65,14 @@ def wake(
     """Check a waiting resource after a report (``changed``) or a ``failure``, and advance its stack."""
     if resource.status is not Status.IN_PROGRESS:
         return
-    # The resource may belong to an operation that was superseded or has failed; its end changes only the resource.
-    is_planned = session.stack.phase is not Phase.IDLE and (resource.current or resource.action is Action.DELETE)
-    waited_for = is_planned and session.awaits(resource)
+    is_awaited = _is_awaited(session, resource)
     #: A step of the action phase waits for the end of an earlier action, before it runs its own.
-    precedes = waited_for and session.stack.phase is Phase.ACTION and resource.action is not session.stack.action
-    planned = waited_for and not precedes
+    precedes = is_awaited and session.stack.phase is Phase.ACTION and resource.action is not session.stack.action
+    planned = is_awaited and not precedes
     try:
         if failure is not None:
             raise ResourceFailure(failure)
-        context = session.context if changed is None else replace(session.context, changed=changed)
+        context = replace(session.context, changed=changed)
         outcome = session.type_of(resource).check(context, resource)
     except (ResourceFailure, StokerError) as error:
         fail(session, resource, error, stack_too=planned)
@@ -86,6 +84,16 @@ def wake(
     if has_ended and precedes:
         session.todo.append(resource.id)
     advance(session)
+
+
+def _is_awaited(session: StackSession, resource: Resource) -> bool:
+    """
+    Return whether a step waits for the resource, which may belong to an operation that was superseded or has failed:
+    then its end changes only the resource.
+    """
+    if session.stack.phase is Phase.IDLE or not (resource.current or resource.action is Action.DELETE):
+        return False
+    return session.awaits(resource)
 
 
 def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
@@ -135,24 +143,33 @@ def commit(session: StackSession) -> None:
     """Write a session, set its deadline and wake the parent of a nested stack."""
     session.save()
     stack = session.stack
-    has_ended, is_root = session.ended and stack.phase is Phase.IDLE, stack.parent_id is None
+    is_root = stack.parent_id is None
     if session.ended and is_root:
         end_snapshot(session)
     operation.set_deadline(session)
     if is_root and stack.deleted_at and not session.before.deleted_at:
-        for grants in (session.engine.env.stack_users, session.engine.env.delegations):
-            if grants is not None:
-                grants.drop_stack(session.tx, stack)
+        _drop_grants(session)
+    if session.ended and stack.phase is Phase.IDLE:
+        _tell_end(session)
+
+
+def _drop_grants(session: StackSession) -> None:
+    """Drop what a deleted stack was allowed at Keystone."""
+    for grants in (session.engine.env.stack_users, session.engine.env.delegations):
+        if grants is not None:
+            grants.drop_stack(session.tx, session.stack)
+
+
+def _tell_end(session: StackSession) -> None:
+    """Wake what waits for the end of the stack's operation, and log the end."""
+    stack, before = session.stack, session.before
     # A group may wait for the operation, unless the operation began in this transaction.
-    before = session.before
-    if has_ended and not session.created and (before.status is Status.IN_PROGRESS or before.action is Action.SUSPEND):
-        for resource_id in server_lists.release_waiting(
-            session.tx, stack.id
-        ):  # groups that waited for the operation to end
+    if not session.created and (before.status is Status.IN_PROGRESS or before.action is Action.SUSPEND):
+        for resource_id in server_lists.release_waiting(session.tx, stack.id):
             session.engine.env.work.defer_once(session.tx, REFRESH, resource_id, {"resource_id": resource_id})
-    if has_ended and is_root:
+    if stack.parent_id is None:
         _log_end(session)
-    if has_ended and stack.parent_resource_id and not session.is_within_step:
+    if stack.parent_resource_id and not session.is_within_step:
         session.tx.wake(Owner.resource(stack.parent_resource_id))
 
 

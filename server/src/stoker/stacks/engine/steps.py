@@ -13,7 +13,7 @@ from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.resources import agent_access
 from stoker.resources.agent_access import AccessMissing
-from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, ResourceType, TakesBack, is_created
+from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, TakesBack, is_created
 from stoker.stacks.engine import actions, decisions, operation
 from stoker.stacks.engine.actions import (
     begin,
@@ -46,23 +46,28 @@ def cleanup_step(session: StackSession, id: str) -> bool:
     if resource.action is Action.DELETE and resource.status is Status.IN_PROGRESS:
         session.wait_for(resource, id)  # an earlier operation has begun the deletion
         return False
-    external = resource.definition.get("external_id")
-    retained = resource.definition.get("deletion_policy") == "Retain"
-    if external or retained or resource.action is Action.INIT:
-        if external:
-            session.type_of(resource).stop_referring(session.context, resource)
-        elif resource.action is not Action.INIT:
-            operation.retain(session, resource)
-        elif actions.needs_access(session, session.type_of(resource)):
-            agent_access.delete(session.context, resource)
-        session.resources.drop(resource)
+    definition = resource.definition
+    stays = definition.get("external_id") or definition.get("deletion_policy") == "Retain"
+    if stays or resource.action is Action.INIT:
+        _release(session, resource)
         return True
-    hook = actions.find_hook(session, resource.definition.get("hooks", ()), "pre", Action.DELETE)
+    hook = actions.find_hook(session, definition.get("hooks", ()), "pre", Action.DELETE)
     if hook is not None and id not in session.open_gates:
         actions.pause(session, resource, hook, Action.DELETE, id)
         return False
     began = begin_action(session, resource, Action.DELETE)
     return perform(session, began, session.type_of(resource).delete, began)
+
+
+def _release(session: StackSession, resource: Resource) -> None:
+    """Drop a resource whose object stays, or does not exist yet."""
+    if resource.definition.get("external_id"):
+        session.type_of(resource).stop_referring(session.context, resource)
+    elif resource.action is not Action.INIT:
+        operation.retain(session, resource)
+    elif actions.needs_access(session, session.type_of(resource)):
+        agent_access.delete(session.context, resource)
+    session.resources.drop(resource)
 
 
 def action_step(session: StackSession, id: str) -> bool:
@@ -149,23 +154,19 @@ def apply_step(session: StackSession, name: str) -> bool:
 
 def _bring(session: StackSession, definition: Definition) -> bool:
     """Bring a resource to its definition. Results are as for ``apply_step``."""
-    name, is_past_gate = definition.name, definition.name in session.open_gates
-    session.resources.load((name, *definition.requires))
-    resource = session.resources.find(name)
+    session.resources.load((definition.name, *definition.requires))
+    resource = session.resources.find(definition.name)
     try:
         desired = DesiredResource.of(session, definition)
     except StokerError as error:
         return _fail_undecided(session, definition, resource, error)
     if definition.external_id is not None:
         return _take_external(desired, resource)
-    if is_past_gate and resource is not None and resource.action is Action.INIT:
+    if definition.name in session.open_gates and resource is not None and resource.action is Action.INIT:
         change = ResourceChange.CREATE  # what the step had chosen when it paused
     else:
         resource, change = desired.choose_resource(resource)
-    if resource is not None and _has_prior(desired.kind, resource, change):
-        wait_for(session, name, (resource.id,))
-        return False
-    if not is_past_gate and change is not ResourceChange.AWAIT and _must_wait(desired, change, resource):
+    if _waits_for_prior(desired, change, resource) or _waits_at_gate(desired, change, resource):
         return False
     if resource is not None and change in (ResourceChange.NOOP, ResourceChange.AWAIT):
         return _keep(desired, resource, is_awaited=change is ResourceChange.AWAIT)
@@ -200,15 +201,21 @@ def fail_unstarted(session: StackSession, key: str, resource: Resource, error: E
         _fail_undecided(session, Definition.from_json(planned), resource, error)
 
 
-def _has_prior(kind: ResourceType, resource: Resource, change: ResourceChange) -> bool:
-    """Return whether the resource's present action has to end, or the resource has to be resumed, before the change."""
-    if change in (ResourceChange.CREATE, ResourceChange.REPLACE) or kind.is_nested:
+def _waits_for_prior(desired: DesiredResource, change: ResourceChange, resource: Resource | None) -> bool:
+    """Let the resource's present action end, or the resource be resumed, first. Return whether the step has to wait."""
+    if resource is None or change in (ResourceChange.CREATE, ResourceChange.REPLACE) or desired.kind.is_nested:
         return False
-    return is_suspended(resource) or (resource.status is Status.IN_PROGRESS and phase_of(resource) is not Phase.APPLY)
+    acts = resource.status is Status.IN_PROGRESS and phase_of(resource) is not Phase.APPLY
+    if not acts and not is_suspended(resource):
+        return False
+    wait_for(desired.session, desired.definition.name, (resource.id,))
+    return True
 
 
-def _must_wait(desired: DesiredResource, change: ResourceChange, resource: Resource | None) -> bool:
+def _waits_at_gate(desired: DesiredResource, change: ResourceChange, resource: Resource | None) -> bool:
     """Apply restrictions and breakpoints of the environment. Return whether the step must not continue."""
+    if change is ResourceChange.AWAIT or desired.definition.name in desired.session.open_gates:
+        return False
     session, definition = desired.session, desired.definition
     restricted = {ResourceChange.UPDATE: "update", ResourceChange.REPLACE: "replace"}.get(change)
     if resource is not None and restricted in definition.restricted_actions:

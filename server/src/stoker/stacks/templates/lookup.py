@@ -148,10 +148,14 @@ def describe_remedy(resolved: str | None, types: Collection[str]) -> str:
     if is_template_name(resolved):
         return _NO_ENTRY if resolved.startswith(SCHEME) else "It is a template, and no such file came with it."
     service = resolved.rpartition("::")[0]
-    if hint := suggest(resolved, [name for name in types if name.rpartition("::")[0] == service]):
+    if hint := suggest(resolved, _list_types(types, service)):
         return hint
     if service in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in types):
         return f"The types of a cloud are in plugins/openstack of Stoker's source: install it, or {_MAP_IT}"
     if resolved.startswith((*_PROVIDED, *_OTHERS)):
         return f"Stoker has no such type of {service}: {_MAP_IT}"
     return suggest(resolved, types) or f"M{_MAP_IT[1:]}"
+
+
+def _list_types(types: Iterable[str], service: str) -> list[str]:
+    return [name for name in types if name.rpartition("::")[0] == service]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -117,13 +117,8 @@ class PropertyChecker:
         """Return the resource's properties and metadata. ``flawed``: paths with errors that are reported already."""
         place: Path = ("resources", definition.name)
         values = self._values(definition.properties, (*place, "properties"), scope, flawed)
-        metadata, policy = definition.metadata, definition.update_policy
-        if metadata and not any(path[:3] == (*place, "metadata") for path in flawed):
-            with self._report.collect((*place, "metadata")):
-                metadata = evaluate_map(definition.metadata, scope)
-        if policy and not any(path[:3] == (*place, "update_policy") for path in flawed):
-            with self._report.collect((*place, "update_policy")):
-                policy = evaluate_map(definition.update_policy, scope)
+        metadata = self._map(definition.metadata, (*place, "metadata"), scope, flawed)
+        policy = self._map(definition.update_policy, (*place, "update_policy"), scope, flawed)
         errors: list[PropertyError] = []
         checked = schemas.check(kind.properties, values, errors=errors)
         for property_error in errors:
@@ -148,9 +143,16 @@ class PropertyChecker:
             if problem := self._constraints.find_problem(constraint, value):
                 self._report.add_property_error(PropertyError(path, problem), place)
 
+    def _map(self, source: Any, place: Path, scope: StaticScope, flawed: set[Path]) -> Any:
+        """Evaluate a part of the definition that must be a map. A part with an error stays as it is."""
+        if source and not _is_flawed(place, flawed):
+            with self._report.collect(place):
+                return evaluate_map(source, scope)
+        return source
+
     def _values(self, properties: Any, place: Path, scope: StaticScope, flawed: set[Path]) -> Any:
         """Evaluate the properties. A property with an error is UNKNOWN."""
-        if not any(path[:3] == place for path in flawed):
+        if not _is_flawed(place, flawed):
             try:
                 return hot.evaluate(properties, scope)
             except RequestLimitExceeded as error:
@@ -159,7 +161,12 @@ class PropertyChecker:
                 if not isinstance(properties, dict) or hot.is_call(properties, scope.version):
                     self._report.add(Flaw(f"{heat_path(place)}: {error.message}", place, type(error)))
                     return UNKNOWN
-        # One by one, to find all errors.
+        return self._values_one_by_one(properties, place, scope, flawed)
+
+    def _values_one_by_one(
+        self, properties: Mapping[str, Any], place: Path, scope: StaticScope, flawed: set[Path]
+    ) -> dict[str, Any]:
+        """Evaluate the properties, and find the errors of all."""
         values = dict.fromkeys(properties, UNKNOWN)
         for name, value in properties.items():
             path = (*place, name)
@@ -175,3 +182,8 @@ class PropertyChecker:
             except StokerError as error:
                 self._report.add(Flaw(error.message, path, type(error), error="Property error", place=heat_path(path)))
         return values
+
+
+def _is_flawed(place: Path, flawed: set[Path]) -> bool:
+    """Whether an error in the part of a resource's definition at ``place`` is reported already."""
+    return any(path[:3] == place for path in flawed)

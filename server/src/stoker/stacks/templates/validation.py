@@ -69,6 +69,11 @@ def _parameter(schema: ParameterSchema, parameters: Mapping[str, Any], defaults:
         shown["Value"] = REDACTED if schema.hidden else parameters[schema.name]
     if schema.tags:
         shown["Tags"] = list(schema.tags)
+    return shown | _constraints(schema)
+
+
+def _constraints(schema: ParameterSchema) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
     for constraint in schema.constraints:
         shown |= {name: value for name, value in constraint.to_json().items() if value is not None}
     if descriptions := [constraint.description for constraint in schema.constraints if constraint.description]:
