@@ -64,6 +64,8 @@ def entry_of(heat: World, template: Any) -> tuple[Any, dict[str, Any]]:
 
 def test_every_hook_has_a_page():
     assert sorted(page.stem for page in PAGES.glob("*.md")) == list_builtin()
+    table = re.findall(r"^\| \[`([\w-]+)`\]", PAGES.with_suffix(".md").read_text(), re.MULTILINE)
+    assert sorted(table) == list_builtin()
 
 
 @pytest.mark.parametrize("group", list_builtin())

@@ -76,6 +76,16 @@ def test_removed_resources_are_deleted_after_their_dependents(heat):
     assert gone == ["extra", "d"]
 
 
+@pytest.mark.parametrize(("first", "second"), ["ab", "ba"])
+def test_a_dependency_that_an_update_adds_orders_the_deletion(heat, first, second):
+    value = define("OS::Heat::Value", value=1)
+    stack = heat.create(template({"a": value, "b": value}))
+    stack = heat.update(stack, template({first: value, second: {**value, "depends_on": first}}))
+    stack = heat.update(stack, template({}))
+    gone = [name for name, state in heat.events(stack) if state == "DELETE_COMPLETE"]
+    assert gone == [second, first]
+
+
 def test_a_changed_value_runs_only_the_affected_deployments(heat):
     def values(x):
         return {**BASE, "d": deployment(input_values={"x": x}), "e": deployment()}

@@ -44,6 +44,8 @@ def _show_console(environment: Mapping[str, str]) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         subprocess.run([*_STOKER, "console"], env=environment, check=False)
         click.pause("Press any key to end the demo.")
+    else:
+        click.echo("The demo waits for a key only on a terminal. `stoker serve` starts a service that stays.")
 
 
 def _create_stack(name: str, template: Path, environment: Mapping[str, str]) -> None:
