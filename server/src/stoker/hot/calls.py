@@ -9,6 +9,7 @@ template of the group, so they must stay data even if they look like calls.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -30,9 +31,15 @@ from stoker.model.errors import (
 LITERAL = "Stoker::Data"
 
 
+@cache
+def _names() -> frozenset[str]:
+    """The names whose single-key maps ``calls`` yields."""
+    return call_names() | {"if"}
+
+
 def literal(value: Any) -> Any:
     """Wrap ``value`` as a literal if any part of it looks like a call."""
-    misleading = call_names() | {"if", LITERAL}
+    misleading = _names() | {LITERAL}
     pending = [value]
     while pending:
         part = pending.pop()
@@ -59,33 +66,29 @@ class Call(NamedTuple):
     path: Path
 
 
+_CONTAINERS = (dict, list)
+
+
 def calls(root: Any, path: Path = ()) -> Iterator[Call]:
     """
     All calls in ``root``, outer before inner, in the order of the text.
 
     Skips the contents of ``if``, because its branch is chosen later, and the contents of literals.
     """
-    names = call_names()
-    pending: list[tuple[Any, Path]] = [(root, path)]
+    names = _names()
+    pending: list[tuple[Any, Path]] = [(root, path)] if type(root) in _CONTAINERS else []
     while pending:
         value, path = pending.pop()
         if type(value) is dict and len(value) == 1:
             [(name, argument)] = value.items()
-            if name in names or name == "if":
+            if name in names:
                 yield Call(name, argument, path)
             if name in ("if", LITERAL):
                 continue
-        pending += reversed(_containers(value, path))
-
-
-def _containers(value: Any, path: Path) -> list[tuple[Any, Path]]:
-    """The maps and lists directly in ``value``, with their paths."""
-    entries: Iterable[tuple[Any, Any]] = ()
-    if type(value) is dict:
-        entries = value.items()
-    elif type(value) is list:
-        entries = enumerate(value)
-    return [(part, (*path, key)) for key, part in entries if type(part) is dict or type(part) is list]
+        entries = value.items() if type(value) is dict else enumerate(value)
+        inner = [(part, (*path, key)) for key, part in entries if type(part) in _CONTAINERS]
+        inner.reverse()
+        pending += inner
 
 
 def references(value: Any) -> frozenset[str]:
