@@ -71,16 +71,7 @@ def _list_targets(
     own: dict[str, list[TargetDefaults]] = {}
     for defaults in source.own:
         own.setdefault(defaults.server_id, []).append(defaults)
-    selected: Iterable[Server]
-    if request.servers is not None:
-        selected = [enrollment.find(tx, project_id, server) for server in request.servers]
-    elif (selection := request.selection) is not None:
-        selected_servers = server_lists.find_by_selector(tx, project_id, selection)
-        matching = sorted(selected_servers, key=lambda server: server.created_at)
-        selected = [server for server in matching if not own or server.id in own]
-    else:
-        selected = _find_servers(tx, project_id, source.own)
-    by_id = {server.id: server for server in selected}
+    by_id = {server.id: server for server in _select_servers(tx, project_id, source, request)}
     if not by_id:
         raise Invalid(_nothing(source, request))
     default = TargetDefaults(server_id="", name=source.name, input_values=source.input_values)
@@ -89,6 +80,17 @@ def _list_targets(
         for server in by_id.values()
         for defaults in own.get(server.id) or (replace(default, server_id=server.id),)
     ]
+
+
+def _select_servers(tx: Tx, project_id: str, source: Source, request: TriggerRequest) -> Iterable[Server]:
+    if request.servers is not None:
+        return [enrollment.find(tx, project_id, server) for server in request.servers]
+    if request.selection is None:
+        return _find_servers(tx, project_id, source.own)
+    selected = server_lists.find_by_selector(tx, project_id, request.selection)
+    own = {defaults.server_id for defaults in source.own}
+    matching = sorted(selected, key=lambda server: server.created_at)
+    return [server for server in matching if not own or server.id in own]
 
 
 def _find_servers(tx: Tx, project_id: str, own: Sequence[TargetDefaults]) -> list[Server]:

@@ -285,17 +285,19 @@ def _changing(
     whose last health check failed or did not finish.
     """
     inside = {member.name: member for member in nested_stacks.list_resources(context, resource) if member.current}
-    before = Rollout.of(resource)
-    unproven = frozenset(before.unproven) if before is not None and policy.health_check else frozenset()
-    ill = frozenset(name for name in members if policy.health_check and broken(inside, (health_of(name),)))
+    unsound = _find_unsound(resource, members, inside) if policy.health_check else frozenset()
     return [
         name
         for name, definition in members.items()
-        if present.get(name) != definition
-        or not _is_made(inside.get(name), definition)
-        or name in unproven
-        or name in ill
+        if present.get(name) != definition or not _is_made(inside.get(name), definition) or name in unsound
     ]
+
+
+def _find_unsound(resource: Resource, members: Members, inside: Mapping[str, Resource]) -> frozenset[str]:
+    """Return the members whose last health check failed or did not finish."""
+    before = Rollout.of(resource)
+    unproven = before.unproven if before is not None else ()
+    return frozenset((*unproven, *(name for name in members if broken(inside, (health_of(name),)))))
 
 
 def _is_made(resource: Resource | None, definition: Mapping[str, Any]) -> bool:

@@ -53,14 +53,20 @@ def validate(properties: Properties) -> None:
         raise StackValidationFailed(f"exactly one of servers and labels says which servers it is of, and {which}")
     wanted, text = by_selector
     try:
-        if wanted is not None and not (wanted is UNKNOWN or has_unknown(wanted)):
-            if not wanted:
-                raise StackValidationFailed("labels: at least one is needed")
-            check_labels(wanted)
+        _check_wanted(wanted)
         if isinstance(text, str):
             model.parse(text)
     except Invalid as error:
         raise StackValidationFailed(error.message) from None
+
+
+def _check_wanted(labels: Any) -> None:
+    """Check the labels to select by, if they are given and known. Raises Invalid or StackValidationFailed."""
+    if labels is None or labels is UNKNOWN or has_unknown(labels):
+        return
+    if not labels:
+        raise StackValidationFailed("labels: at least one is needed")
+    check_labels(labels)
 
 
 def selector_of(properties: Properties) -> Selector | None:

@@ -133,11 +133,7 @@ class Planner(Preview):
 
     def _group_members(self, context: Context, group: _Member) -> Iterator[_Member]:
         change = group.change
-        present = {
-            member.name: member
-            for member in (nested_stacks.list_resources(context, change.resource) if change.resource else ())
-            if member.current and not is_of_health(member.name) and member.action is not Action.INIT
-        }
+        present = _present_members(context, change.resource) if change.resource else {}
         wanted: Mapping[str, Any] = {}
         if change.kind is not Kind.DELETED:
             if reason := change.explain(WHICH):
@@ -259,3 +255,11 @@ def _precedes(removal: PlannedRun, run: PlannedRun) -> bool:
         return False
     contents = [None if one.content is None else (one.content.group, one.content.config) for one in (removal, run)]
     return removal.resource_name == run.resource_name or (contents[0] == contents[1] and contents[0] is not None)
+
+
+def _present_members(context: Context, group: Resource) -> dict[str, Resource]:
+    return {
+        member.name: member
+        for member in nested_stacks.list_resources(context, group)
+        if member.current and not is_of_health(member.name) and member.action is not Action.INIT
+    }

@@ -71,11 +71,14 @@ def validate(properties: Properties) -> None:
         if entries is not UNKNOWN and all(_known(entry) for entry in entries or ()):
             read(entries)
 
-    options = properties["options"]
-    if options is not UNKNOWN:
-        evaluated = {name: value for name, value in (options or {}).items() if not has_unknown(value)}
-        # A hook that the config delivers may undo, even if the value is not known yet.
-        check_options(evaluated, None if has_unknown((options or {}).get(HOOK_OPTION)) else expanded.get("group"))
+    if properties["options"] is not UNKNOWN:
+        _check_known_options(properties["options"] or {}, expanded.get("group"))
+
+
+def _check_known_options(options: Mapping[str, Any], group: Any) -> None:
+    evaluated = {name: value for name, value in options.items() if not has_unknown(value)}
+    # A hook that the config delivers may undo, even if the value is not known yet.
+    check_options(evaluated, None if has_unknown(options.get(HOOK_OPTION)) else group)
 
 
 def _known(entry: Any) -> bool:
