@@ -119,9 +119,9 @@ def test_any_environments_are_merged_or_refused(first: Any, second: Any, types: 
     assert rows.load(rows.dump(shown)) == shown
     assert Environment.parse(shown).to_json() == shown
     for name in ("a", "r"):
-        assert set(merged.registry.hooks(name)) <= {f"{when}-{what}" for when in ("pre", "post")
+        assert set(merged.registry.controls(name, "hooks")) <= {f"{when}-{what}" for when in ("pre", "post")
                                                     for what in ("create", "update", "delete")}  # fmt: skip
-        assert set(merged.registry.restricted_actions(name)) <= {"update", "replace"}
+        assert set(merged.registry.controls(name, "restricted_actions")) <= {"update", "replace"}
         below = merged.registry.below(name)
         below.controls("b", "hooks")
         below.resolve("a", "b")

@@ -63,7 +63,7 @@ class Site:
 
     def resource(self, value: int, **properties: Any) -> dict[str, Any]:
         shared = {"config": {"get_resource": "config"}, "server": self.server, "input_values": {"v": value}}
-        return define("OS::Heat::SoftwareDeployment", **shared, **properties)
+        return define("OS::Heat::SoftwareDeployment", **{**shared, **properties})
 
     def template(self, **resources: Any) -> str:
         path = self.folder / "t.json"

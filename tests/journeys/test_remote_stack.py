@@ -144,7 +144,7 @@ def test_an_unavailable_remote_heat_is_waited_for(here, there) -> None:
     ],
 )
 def test_a_template_with_errors_is_refused_before_the_remote_call(here, properties, words) -> None:
-    said = template({"other": define("OS::Heat::Stack", template=INNER, **properties)})
+    said = template({"other": define("OS::Heat::Stack", **{"template": INNER, **properties})})
     answer = here.heat("POST", "/stacks", {"stack_name": "refused", "template": said})
     assert (answer.status, words in answer.body["error"]["message"]) == (400, True), answer.body
 
