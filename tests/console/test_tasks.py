@@ -286,6 +286,7 @@ def test_find_who_changed_the_policy_of_web3(hands):
 
 def test_jump_to_a_server(hands):
     hands.press("Control+k")
+    expect(hands.page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
     hands.type("web6")
     expect(hands.page.get_by_role("option", name="Server web6")).to_be_visible()
     hands.press("Enter")
