@@ -38,7 +38,7 @@ _ALSO = {
         "netrc",
         "rich.live",
         "rich.tree",
-        "stoker.commands.env",
+        "stoker.commands.login",
         "stoker.commands.serve",
         "stoker.serve",
         "stoker_client.client",

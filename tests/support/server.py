@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from stoker.commands import env, login
+from stoker.commands import login
 from stoker.settings import describe_settings
 from support import databases, forked, waiting
 from support.clock import FakeTime
@@ -100,7 +100,7 @@ class Served:
         if self.login_of is not None:
             self.environment = {**self.login_of.environment, "OS_AUTH_URL": f"{self.url}/identity/v3"}
             return
-        self.environment = {**plain, **env.read_variables(self.state_dir, login.at_keystone(self.state_dir))}
+        self.environment = {**plain, **login.read_variables(self.state_dir, login.at_keystone(self.state_dir))}
 
     def _prepare_database(self) -> None:
         """Copy a migrated database for the first start, because the migrations take a third of its time."""

@@ -1,19 +1,23 @@
 """
-The login of an installation, stored in its state directory: the administrator's, or the URL of a Keystone; and its
-entry in clouds.yaml, the file that OpenStack's clients read.
+The login of an installation, stored in its state directory: the administrator's, or the URL of a Keystone; its entry in
+clouds.yaml, the file that OpenStack's clients read; and ``stoker env``, which prints it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
 from stoker import private_file
+from stoker import settings as all_settings
+from stoker.commands import reported_as_click_errors
 from stoker.model.errors import EntityNotFound, Invalid
 
 
@@ -132,3 +136,47 @@ def offer_cloud_entry(path: Path, content: Mapping[str, Any], state_dir: Path) -
     except OSError as error:
         return f"could not write {path}: {error.strerror}; `stoker env` prints the login"
     return f"{path} has the entry '{CLOUD}': export OS_CLOUD={CLOUD}"
+
+
+@click.command("env")
+@click.option("--state-dir", type=click.Path(path_type=Path), help="The installation's state directory.")
+def env(state_dir: Path | None) -> None:
+    """Print the administrator's login as shell exports: eval "$(stoker env)".
+
+    If a Keystone manages the users, the command prints its URL only.
+    """
+    with reported_as_click_errors():
+        file = all_settings.config_file(os.environ)
+        settings = all_settings.load({"state_dir": state_dir}, os.environ, file)
+        keystone = f"{settings.identity_url}/v3" if settings.at_keystone else at_keystone(settings.state_dir)
+        variables = read_variables(settings.state_dir, keystone)
+    for name, value in variables.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    if keystone:
+        click.echo(
+            "# the users are Keystone's: log in as one of them (OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME)", err=True
+        )
+
+
+def read_variables(state_dir: Path, keystone: str | None) -> dict[str, str]:
+    """
+    Return the variables for clients of an installation.
+
+    ``keystone`` is the URL of the Keystone that manages its users. Raises as ``read``.
+    """
+    if keystone:
+        return _common(keystone)
+    admin = read(state_dir / "admin.json")
+    return {
+        **_common(admin["auth_url"]),
+        **({"OS_CACERT": admin["cacert"]} if "cacert" in admin else {}),
+        "OS_USERNAME": admin["username"],
+        "OS_PASSWORD": admin["password"],
+        "OS_PROJECT_NAME": admin["project_name"],
+        "OS_USER_DOMAIN_NAME": "Default",
+        "OS_PROJECT_DOMAIN_NAME": "Default",
+    }
+
+
+def _common(auth_url: str) -> dict[str, str]:
+    return {"OS_AUTH_URL": auth_url, "OS_IDENTITY_API_VERSION": "3", "OS_REGION_NAME": "RegionOne"}

@@ -15,12 +15,12 @@ from typing import Any
 
 import click
 
+from stoker import VERSION
 from stoker import settings as all_settings
 from stoker.addresses import is_loopback_url
 from stoker.commands import login, reported_as_click_errors
 from stoker.model.errors import Invalid, Unavailable
 from stoker.settings import Settings
-from stoker.version import VERSION
 
 #: Names without documentation that the server's HTTP layer and its driver of PostgreSQL use, by module. A release of
 #: the library may rename them at any time.

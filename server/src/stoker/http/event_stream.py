@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stoker import VERSION
 from stoker.http.hold import Subscription, hold
 from stoker.http.request import RequestContext, Response, Streamed
 from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.store.notifier import ALL, TOKENS_TOPIC
 from stoker.store.tx import Tx
-from stoker.version import VERSION
 
 if TYPE_CHECKING:
     from stoker.http.app import App

@@ -18,6 +18,7 @@ from typing import Literal
 import structlog
 from cryptography import x509
 
+from stoker import VERSION
 from stoker.background_thread import BackgroundThread
 from stoker.http.access import PUBLIC
 from stoker.http.api import Route
@@ -25,7 +26,6 @@ from stoker.http.contracts import Answer, Link, operation
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import StokerError, Unavailable
 from stoker.settings import Settings
-from stoker.version import VERSION
 
 _MIB = 1024 * 1024
 #: Bytes of a file system that should remain free; of a small one, a quarter.

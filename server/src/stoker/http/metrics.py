@@ -22,6 +22,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from stoker import VERSION
 from stoker.background_thread import BackgroundThread
 from stoker.http.access import MONITORING_TOKEN, TOKEN, Access, site_admin
 from stoker.http.api import Route
@@ -30,7 +31,6 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.errors import StokerError
 from stoker.store import site
 from stoker.store.site import SiteFigures
-from stoker.version import VERSION
 
 if TYPE_CHECKING:
     from stoker.http.app import App

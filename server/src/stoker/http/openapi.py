@@ -12,10 +12,10 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Meta
 
+from stoker import VERSION
 from stoker.http.access import PUBLIC
 from stoker.http.api import Handler, Route
 from stoker.http.contracts import DESCRIBED, DESCRIBED_TYPES, Absent, Answer, Contract, Count, Success, contract_of
-from stoker.version import VERSION
 
 Schema = Mapping[str, Any]
 _REF = "#/components/schemas/{name}"

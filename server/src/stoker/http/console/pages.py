@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, quote
 
 from msgspec import Meta
 
+from stoker import VERSION
 from stoker.http import audit_trail
 from stoker.http.access import Caller
 from stoker.http.console import assets
@@ -27,7 +28,6 @@ from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, Forbidden, TooManyRequests, Unauthorized
 from stoker.model.principal import Principal
 from stoker.store import identity, rows
-from stoker.version import VERSION
 
 _HTML = "text/html; charset=utf-8"
 _ABSENT = (

@@ -7,9 +7,9 @@ import socket
 from typing import Any, Literal
 from uuid import NAMESPACE_DNS, uuid5
 
+from stoker import VERSION
 from stoker.http.contracts import Answer, Count, Id, operation
 from stoker.http.request import RequestContext
-from stoker.version import VERSION
 
 _FORM = "%Y-%m-%dT%H:%M:%S.000000"
 
