@@ -103,7 +103,9 @@ class Hands:
         self.title(title or name)
 
     def button(self, name: str) -> None:
-        self.go(self.page.get_by_role("button", name=name))
+        button = self.page.get_by_role("button", name=name)
+        expect(button).to_be_enabled()
+        self.go(button)
         self.press("Enter")
 
     def confirm(self, name: str) -> None:
@@ -117,8 +119,9 @@ class Hands:
         self.type(text)
 
     def title(self, text: str) -> None:
-        """Wait for the page with this title."""
+        """Wait for the page with this title and its content."""
         expect(self.page.get_by_role("heading", level=1)).to_have_text(text)
+        is_loaded(self.page)
 
 
 @pytest.fixture
