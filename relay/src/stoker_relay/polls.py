@@ -12,8 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from stoker.http.agent.document import LONGEST_WAIT, SUPERSEDED_SECONDS
-from stoker.http.hold import PendingPoll, Waiters, hold
+from stoker.http.agent.document import LONGEST_WAIT, SUPERSEDED
+from stoker.http.hold import Waiters, hold
 from stoker.http.relay import MOST_AGENTS
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.errors import Unavailable
@@ -52,14 +52,13 @@ class Polls:
         self._fetch = fetch
         self._notifier = Notifier()
         self._agents: dict[str, Agent] = {}
-        self._pending: dict[str, PendingPoll] = {}
         self.waiters = Waiters(self._notifier)
         #: Set when other agents poll than those in the stream of changes.
         self.changed = asyncio.Event()
 
     def __len__(self) -> int:
         """The number of open polls."""
-        return len(self._pending)
+        return len(self.waiters.only)
 
     def count_agents(self) -> int:
         """Return the number of agents that have polled lately."""
@@ -77,8 +76,6 @@ class Polls:
         until = time.monotonic() + seconds
 
         async def read() -> tuple[Response, bool]:
-            if pending.is_superseded:
-                return Response(304, headers={"Retry-After": str(SUPERSEDED_SECONDS)}), True
             while tag is None or not self._is_current(server_id, key, tag):
                 changes = self._count_changes(server_id)
                 response = await self._fetch(request)
@@ -89,8 +86,7 @@ class Polls:
             self._confirm(server_id, key, header, tag, until)
             return Response(304, headers={"ETag": tag}), False
 
-        with PendingPoll(self._pending, server_id) as pending:
-            return await hold(request, server_topic(server_id), seconds, read, pending)
+        return await hold(request, server_topic(server_id), seconds, read, SUPERSEDED)
 
     def apply(self, revisions: Mapping[str, int], refused: Iterable[str]) -> list[str]:
         """Wake the polls that a line of the stream concerns. Return the keys that are no longer valid."""

@@ -66,6 +66,11 @@ class Document:
     #: The server's own agent has reported since that runs have ended.
     is_outdated: bool = False
 
+    @property
+    def etag(self) -> str:
+        """The revision as the tag of an answer, in quotes."""
+        return f'"{self.revision}"'
+
 
 def _size(server_id: str, form: str, document: Document) -> int:
     return _ENTRY_BYTES + len(server_id) + len(form) + len(document.body)
@@ -141,9 +146,13 @@ class Documents:
         self._servers: LruCache[str, str] = LruCache(_RESOURCES)
         store.notifier.subscribe(self._on_notification, SERVERS)
 
-    def agent(self, server_id: str, *, with_modes: bool = True) -> Document | None:
-        """Return the cached document of the server's own agent, maybe an outdated one, or None. See ``load_agents``."""
-        return self._find(server_id, _agent_form(with_modes), may_be_outdated=True)
+    def agent(self, server_id: str, *, with_modes: bool = True, tag: str | None = None) -> Document | None:
+        """
+        Return the cached document of the server's own agent, or None. See ``load_agents``.
+
+        ``tag``: the ETag of a document that may be outdated, because the agent has it.
+        """
+        return self._find(server_id, _agent_form(with_modes), tag)
 
     @property
     def epoch(self) -> int:
@@ -238,14 +247,14 @@ class Documents:
             keys, document.unreceived = document.unreceived, ()
             self._deliveries.record(keys, OWN_CHANNEL, received=True)
 
-    def _find(self, server_id: str, form: str, *, may_be_outdated: bool = False) -> Document | None:
+    def _find(self, server_id: str, form: str, tag: str | None = None) -> Document | None:
         with self._lock:
             forms = self._kept.get(server_id)
             if forms is None:
                 return None
             self._kept.move_to_end(server_id)
             document = forms.get(form)
-            return document if may_be_outdated or document is None or not document.is_outdated else None
+            return None if document is not None and document.is_outdated and document.etag != tag else document
 
     def _keep(self, server_id: str, form: str, document: Document, epoch: int) -> Document:
         with self._lock:

@@ -13,7 +13,7 @@ from stoker.http.agent.batches import AgentBatches
 from stoker.http.console.session import Sessions
 from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, DiskSpace, HealthReport
-from stoker.http.hold import PendingPoll, Waiters
+from stoker.http.hold import Waiters
 from stoker.http.metrics import FiguresReader, WorkerMetrics
 from stoker.identity.authentication import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
@@ -61,8 +61,6 @@ class App:
     agent_batches: AgentBatches
     #: Deletes old records.
     retention: Retention
-    #: The pending polls of agents, by server.
-    pending_polls: dict[str, PendingPoll] = field(default_factory=dict)
     figures: FiguresReader = field(default_factory=FiguresReader)
     #: Set in one of several worker processes.
     worker: WorkerMetrics | None = None

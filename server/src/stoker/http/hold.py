@@ -37,29 +37,43 @@ _RETRY_SECONDS = 10
 
 
 class Waiter:
-    """One request that waits for its topic until the end of its block."""
+    """
+    One request that waits for its topic, once or several times, until the end of its block.
+
+    ``is_only``: the request supersedes an earlier one that is the only one, too. Without this limit, one key could hold
+    thousands of polls, and each notification would have to answer all of them.
+    """
 
     # A generator of contextlib would take 250 bytes more for each agent.
-    __slots__ = ("_notified", "_topic", "_waiters")
+    __slots__ = ("_is_only", "_notified", "_topic", "_waiters", "is_superseded")
 
-    def __init__(self, waiters: Waiters, topic: str) -> None:
+    def __init__(self, waiters: Waiters, topic: str, *, is_only: bool = False) -> None:
         self._waiters = waiters
         self._topic = topic
+        self._is_only = is_only
         self._notified: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.is_superseded = False
 
     def __enter__(self) -> Waiter:
         self._waiters.add(self, self._topic)
+        if self._is_only:
+            if (other := self._waiters.only.get(self._topic)) is not None:
+                other.is_superseded = True
+                other.end(True)
+            self._waiters.only[self._topic] = self
         return self
 
     def __exit__(self, *_: object) -> None:
         self._waiters.remove(self, self._topic)
+        if self._is_only and not self.is_superseded:
+            del self._waiters.only[self._topic]
 
     async def wait(self, seconds: float, *, may_end_early: bool = False) -> bool:
         """
         Wait until the topic is notified, at most ``seconds`` and the rest of a tick. Return whether it was notified.
 
-        A notification since the registration counts, too. With ``may_end_early``, the wait may take half of the time if
-        many others end at the same time.
+        A notification since the registration, or since the last wait, counts, too. With ``may_end_early``, the wait may
+        take half of the time if many others end at the same time.
         """
         deadlines = self._waiters.deadlines
         tick = deadlines.add(self, seconds, may_end_early=may_end_early)
@@ -67,6 +81,7 @@ class Waiter:
             return await self._notified
         finally:
             deadlines.remove(self, tick)
+            self._notified = self._notified.get_loop().create_future()
 
     def wake(self, _: str) -> None:
         self.end(True)
@@ -124,6 +139,8 @@ class Waiters:
 
     def __init__(self, notifier: Notifier) -> None:
         self._by_topic: dict[str, set[Waiter | Subscription]] = {}
+        #: The waiters that are the only ones of their topics: the polls of agents.
+        self.only: dict[str, Waiter] = {}
         self._open: Counter[tuple[str, str]] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
         #: The server is shutting down, so requests must not wait any more.
@@ -195,29 +212,30 @@ async def hold(
     topic: str,
     seconds: float,
     read: Callable[[], Awaitable[tuple[T, bool]]],
-    pending: PendingPoll | None = None,
+    superseded: T | None = None,
 ) -> T:
     """
     Return the result of ``read`` as soon as it is complete, at the latest after ``seconds``.
 
-    ``read`` returns a result and whether it is complete. It runs again at each notification of the topic, and when
-    ``pending`` is superseded. A request of minutes may outlive its token or key: the route's access rule applies to a
-    complete result, and after each wait. Raises Unauthorized or Forbidden.
+    ``read`` returns a result and whether it is complete. It runs again at each notification of the topic. A request of
+    minutes may outlive its token or key: the route's access rule applies to a complete result, and after each wait.
+    ``superseded`` is the result of a poll that a later one of the topic ends; only polls may end early. Raises
+    Unauthorized or Forbidden.
     """
     waiters, until = request.app.waiters, time.monotonic() + seconds
-    has_waited = False
-    while True:
-        with Waiter(waiters, topic) as waiter:
-            if pending is not None:
-                pending.waiter = waiter
+    has_waited, is_poll = False, superseded is not None
+    with Waiter(waiters, topic, is_only=is_poll) as waiter:
+        while True:
             result, is_complete = await read()
+            if superseded is not None and waiter.is_superseded:
+                result, is_complete = superseded, True
             if is_complete or has_waited:
                 await request.authorize_again()
             left = until - time.monotonic()
             if is_complete or left <= 0 or waiters.closed:
                 return result
+            await waiter.wait(left, may_end_early=is_poll)
             has_waited = True
-            await waiter.wait(left, may_end_early=pending is not None)
 
 
 class Subscription:
@@ -260,35 +278,3 @@ class Subscription:
 
     def close(self) -> None:
         self.drop(*self._topics.copy())
-
-
-class PendingPoll:
-    """
-    The one open poll of an agent: a new poll ends the previous one. Its block is the time for which it is pending.
-
-    Without this limit, one key could hold thousands of polls, and each notification would have to answer all of them.
-    ``by_key``: the pending polls of this process, used on the event loop only.
-    """
-
-    # A generator of contextlib would take 250 bytes more for each agent.
-    __slots__ = ("_by_key", "_key", "is_superseded", "waiter")
-
-    def __init__(self, by_key: dict[str, PendingPoll], key: str) -> None:
-        self._by_key = by_key
-        self._key = key
-        #: The waiter of the poll, while it waits or reads.
-        self.waiter: Waiter | None = None
-        self.is_superseded = False
-
-    def __enter__(self) -> PendingPoll:
-        before = self._by_key.get(self._key)
-        if before is not None:
-            before.is_superseded = True
-            if before.waiter is not None:
-                before.waiter.end(True)
-        self._by_key[self._key] = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._by_key.get(self._key) is self:
-            del self._by_key[self._key]

@@ -73,7 +73,7 @@ def collect_gauges(app: App) -> Iterator[Metric]:
         "The process that answers: its version and the kind of its database.",
         value={"version": VERSION, "database": app.store.dialect},
     )
-    yield _gauge("stoker_held_polls", "Polls of agents that wait for a new document.", len(app.pending_polls))
+    yield _gauge("stoker_held_polls", "Polls of agents that wait for a new document.", len(app.waiters.only))
     yield _gauge("stoker_awaited_topics", "Documents, runs and triggers that requests wait for.", app.waiters.count())
     in_use, maximum = app.store.count_connections()
     yield _gauge("stoker_database_connections_in_use", "Database connections that transactions use now.", in_use)

@@ -13,16 +13,16 @@ from msgspec import UNSET, Meta
 from stoker.deployments.documents import Document
 from stoker.http.contracts import Absent, Answer, Count, Id, Query, Whole, operation
 from stoker.http.heat.configs import SoftwareConfig
-from stoker.http.hold import PendingPoll, hold
+from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.servers.presence import parse_header
 from stoker.store.notifier import server_topic
 
 LONGEST_WAIT = 60
-#: Seconds that an agent waits after another poll of its server has superseded its own. Without this pause, two machines
+#: The answer to a poll that another one of its server has superseded. Without the pause of 10 seconds, two machines
 #: with one key, such as clones, would continuously end each other's polls.
-SUPERSEDED_SECONDS = 10
+SUPERSEDED = Response(304, headers={"Retry-After": "10"})
 
 
 class AgentRun(SoftwareConfig):
@@ -63,33 +63,29 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
     server_id, documents = request.server, request.app.documents
     tag, agent = request.raw.headers.get("if-none-match"), request.raw.headers.get("x-stoker-agent", "")
     with_modes = bool(parse_header(agent)[2])
-    #: The content of the document that the agent has. A change that leaves it as it is, such as the deletion of a
+    document: Document
+    #: Of the document that the agent has. A change that leaves it as it is, such as the deletion of a
     #: deployment whose run has ended, does not end the wait.
-    agents_content: int | None = None
+    content: int | None = None
 
-    async def read() -> tuple[tuple[Document, Response], bool]:
-        nonlocal agents_content
-        document = documents.agent(server_id, with_modes=with_modes)
+    async def read() -> tuple[Response, bool]:
+        nonlocal document, content
         # An agent that knows what has ended gets the document after its wait, as if it had polled before its report.
-        may_wait = query.wait > 0 and agents_content is None
-        if document is None or (document.is_outdated and not (may_wait and tag == f'"{document.revision}"')):
-            document = await request.app.agent_batches.documents.submit((server_id, with_modes))
-        own_tag = f'"{document.revision}"'
-        if pending.is_superseded:
-            headers = {"ETag": own_tag, "Retry-After": str(SUPERSEDED_SECONDS)}
-            return (document, Response(304, headers=headers)), True
+        outdated_tag = tag if query.wait and content is None else None
+        cached = documents.agent(server_id, with_modes=with_modes, tag=outdated_tag)
+        document = cached or await request.app.agent_batches.documents.submit((server_id, with_modes))
+        headers = {"ETag": document.etag}
         if tag is None or not (
-            tag == own_tag or matches_tag(tag, str(document.revision)) or document.content == agents_content
+            tag == document.etag or document.content == content or matches_tag(tag, str(document.revision))
         ):
-            return (document, Response(200, document.body, {"ETag": own_tag})), True
-        agents_content = document.content
+            return Response(200, document.body, headers), True
+        content = document.content
         documents.record_receipt(document)
-        return (document, Response(304, headers={"ETag": own_tag})), False
+        return Response(304, headers=headers), False
 
-    with PendingPoll(request.app.pending_polls, server_id) as pending:
-        if request.app.servers.last_seen.observe(server_id, agent):
-            await request.app.agent_batches.heartbeats.submit((server_id, agent))
-        document, response = await hold(request, server_topic(server_id), min(query.wait, LONGEST_WAIT), read, pending)
+    if request.app.servers.last_seen.observe(server_id, agent):
+        await request.app.agent_batches.heartbeats.submit((server_id, agent))
+    response = await hold(request, server_topic(server_id), min(query.wait, LONGEST_WAIT), read, SUPERSEDED)
     if response.status == 200:
         documents.record_sent(document, OWN_CHANNEL)
     return response
