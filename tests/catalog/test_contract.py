@@ -49,14 +49,14 @@ def test_an_entry_is_valid_and_documented(reference):
     entry = load(reference)
     assert (f"{entry.name}/{entry.version}", entries.is_entry_text(text_of(reference))) == (reference, True)
     schema.inputs(entry.config_inputs())
-    schema.outputs(list(entry.outputs))
+    schema.outputs(entry.config_outputs())
     for item in (*entry.inputs, *entry.outputs):
-        assert len(item["description"]) > 5, item["name"]
-        assert not item["description"].endswith("."), item["name"]
+        assert len(item.description) > 5, item.name
+        assert not item.description.endswith("."), item.name
     parameters = hot.parse(text_of(reference)).parameters
-    assert list(parameters) == ["server", *(item["name"] for item in entry.inputs)]
+    assert list(parameters) == ["server", *(item.name for item in entry.inputs)]
     assert {name for name, parameter in parameters.items() if parameter.hidden} == {
-        item["name"] for item in entry.inputs if item.get("secret")
+        item.name for item in entry.inputs if item.secret is True
     }
     if entry.group == "python":
         compile(entry.source(), reference, "exec")
@@ -68,12 +68,12 @@ def test_the_example_of_an_entry_is_a_stack(store, reference):
     heat, entry = world(store), load(reference)
     properties = {**entry.example, "server": {"get_resource": "machine"}}
     app = {"type": entry.reference, "properties": properties}
-    outputs = {name: {"value": {"get_attr": ["app", name]}} for name in (item["name"] for item in entry.outputs)}
+    outputs = {name: {"value": {"get_attr": ["app", name]}} for name in (item.name for item in entry.outputs)}
     files = {entry.reference: text_of(reference)}
     stack = heat.create(template({"machine": server(), "app": app}, outputs=outputs), files=files)
     assert str(stack.status) == "IN_PROGRESS", stack.status_reason
     [deployment] = heat.deployments()
-    values = {"result": "x", **{item["name"]: f"value of {item['name']}" for item in entry.outputs}}
+    values = {"result": "x", **{item.name: f"value of {item.name}" for item in entry.outputs}}
     heat.report(deployment, **values)
     assert str(heat.settled(stack.id).status) == "COMPLETE"
-    assert heat.outputs(heat.settled(stack.id)) == {item["name"]: values[item["name"]] for item in entry.outputs}
+    assert heat.outputs(heat.settled(stack.id)) == {item.name: values[item.name] for item in entry.outputs}

@@ -197,14 +197,15 @@ def is_complete(stack):
     ("text", "problem"),
     [
         ("heat_template_version: 2021-04-16", "begins with"),
-        ("stoker_catalog_version: 2\nname: x", "must be 1"),
+        ("stoker_catalog_version: 2\nname: x", "stoker_catalog_version 2 is none of 1"),
         (_ENTRY.format(name="Nginx"), "lower-case"),
         (_ENTRY.format(name="nginx"), "Stoker ships nginx/1"),
-        (_ENTRY.format(name="x").replace("name: who", "name: server"), "is not 'server'"),
+        (_ENTRY.format(name="x").replace("name: who", "name: server"), "neither 'server'"),
         (_ENTRY.format(name="x").replace("default: world", "default: [1"), "not in valid format"),
         (_ENTRY.format(name="x").replace("group: script", "library: no/1\ngroup: python"), "no library 'no/1'"),
         (_ENTRY.format(name="x").replace(", default: world", ", constraints: [{wrong: 1}]"), "Invalid key 'wrong'"),
-        (_ENTRY.format(name="x") + "extra: 1\n", "unknown key 'extra'"),
+        (_ENTRY.format(name="x") + "actions: [DELET]\n", "actions[0] 'DELET' is none of CREATE, UPDATE, DELETE"),
+        (_ENTRY.format(name="x") + "extra: 1\n", "unknown member 'extra'"),
     ],
 )
 def test_an_entry_with_an_error_is_refused(stoker, text, problem):

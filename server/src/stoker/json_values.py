@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -216,21 +216,29 @@ def _choices(kind: Any, member: str) -> list[Any]:
     hint = kind
     for name in re.sub(r"\[[^]]*\]", "", member).split("."):
         if name:
-            hint = {key: value for part in _classes(hint) for key, value in get_type_hints(part).items()}.get(name)
-    return _describe_choices(hint)
+            hint = {key: value for part in _classes(hint) for key, value in _members(part).items()}.get(name)
+    return _describe_choices(hint, is_entry=member.endswith("]"))
 
 
 def _classes(hint: Any) -> list[type]:
     return [hint] if isinstance(hint, type) else [inner for part in get_args(hint) for inner in _classes(part)]
 
 
-def _describe_choices(hint: Any) -> list[Any]:
+def _members(kind: type) -> dict[str, Any]:
+    """Return the types of a class's members by their names in JSON."""
+    hints, struct = get_type_hints(kind), getattr(kind, "__struct_fields__", ())
+    names = dict(zip(struct, getattr(kind, "__struct_encode_fields__", ()), strict=True))
+    return {names.get(name, name): hint for name, hint in hints.items()}
+
+
+def _describe_choices(hint: Any, *, is_entry: bool = False) -> list[Any]:
+    """``is_entry``: describe the entries of a list."""
     if members := getattr(hint, "__members__", None):
         return [member.value for member in members.values()]
-    if get_origin(hint) in (list, tuple):
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    if get_origin(hint) in (list, tuple) and not is_entry:
         return ["a list"]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return ["a map"]
-    return [
-        value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _describe_choices(part))
-    ]
+    return [choice for part in get_args(hint) for choice in _describe_choices(part, is_entry=is_entry)]

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.http.api import warning_headers
-from stoker.http.contracts import Absent, Answer, Count, Id, Query, Time, described, fill, operation
+from stoker.http.contracts import Absent, Answer, Id, Query, Time, described, fill, operation
 from stoker.http.heat import serializers, stack_requests
-from stoker.http.heat.serializers import StackBase, StackOutput
+from stoker.http.heat.serializers import StackOptions, StackOutput
 from stoker.http.heat.stack_requests import (
     TEMPLATE_EXAMPLE,
     PreviewBody,
@@ -78,13 +78,7 @@ NewResources = Annotated[
 ]
 
 
-class PreviewedStack(StackBase, kw_only=True):
-    template_description: str
-    notification_topics: list[str]
-    capabilities: list[str]
-    parameters: Annotated[dict[str, str], Meta(description="All values as text, hidden ones as ******")]
-    disable_rollback: bool
-    timeout_mins: Count | None
+class PreviewedStack(StackOptions, kw_only=True):
     outputs: list[StackOutput]
     resources: list[NewResources]
 

@@ -47,13 +47,20 @@ class StackSummary(StackBase):
     reason: str = field(name="stack_status_reason")
 
 
-class StackDetail(StackSummary, kw_only=True):
+class StackOptions(StackBase, kw_only=True):
+    """The members of a stack that lists do not have; see ``detail``."""
+
     template_description: str
     notification_topics: list[str]
     capabilities: list[str]
     parameters: Annotated[dict[str, str], Meta(description="All values as text, hidden ones as ******")]
     disable_rollback: bool
     timeout_mins: Count | None
+
+
+class StackDetail(StackOptions, kw_only=True):
+    stack_status: FullStatus
+    reason: str = field(name="stack_status_reason")
     outputs: list[StackOutput] | Absent = UNSET
 
 

@@ -155,11 +155,6 @@ def show_entry(request: RequestContext, tx: Tx) -> dict[str, Any]:
             CatalogEntryDetails,
             entry,
             origin=origin,
-            inputs=[dict(item) for item in entry.inputs],
-            outputs=[dict(item) for item in entry.outputs],
-            options=dict(entry.options),
-            actions=list(entry.actions),
-            example=dict(entry.example),
             text=text,
         )
     }
@@ -251,7 +246,7 @@ def _check_entry(text: str) -> Entry:
     """Check the text of an entry, as a config and as a template. Raises Invalid."""
     entry = _parse(text)
     schema.inputs(entry.config_inputs())
-    schema.outputs(list(entry.outputs))
+    schema.outputs(entry.config_outputs())
     hot.parse(text)
     return entry
 
