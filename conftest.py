@@ -76,7 +76,6 @@ _ON_BOTH = (
     "tests/http/test_server_lists.py",
     "tests/http/test_statements.py",
     "tests/http_messaging/test_concurrency.py",
-    "tests/journeys/test_kill.py",
     "tests/journeys/test_random_operations.py",
     "tests/servers/test_redemption.py",
     "tests/servers/test_selectors.py",

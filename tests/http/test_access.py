@@ -8,7 +8,7 @@ import pytest
 
 from support.accounts import create_account, create_project
 from support.server import Answer
-from support.templates import define, on, template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -63,34 +63,6 @@ def test_a_request_without_a_token_is_401_with_the_url_of_the_identity_service(s
     answer = stoker.request("GET", f"/v1/{stoker.project}/stacks")
     assert answer.status == 401
     assert "Keystone" in answer.headers["WWW-Authenticate"]
-
-
-def test_a_revoked_token_is_401_at_once(stoker):
-    made = stoker.login().headers["X-Subject-Token"]
-    headers = {"X-Auth-Token": made, "X-Subject-Token": made}
-    assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 200
-    assert stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers).status == 204
-    assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 401
-
-
-def enrolled(stoker):
-    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body
-    said = {"token": made["enrollment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
-    return made["server"]["id"], stoker.request("POST", "/agent/v1/enroll", said).body["key"]
-
-
-def running(stoker, server):
-    config = stoker.heat("POST", "/software_configs", {"group": "script", "config": "secret"}).body["software_config"]
-    said = {"config_id": config["id"], "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
-    made = stoker.heat("POST", "/software_deployments", said).body["software_deployment"]
-    return made["id"], config["id"]
-
-
-AGENT_CALLS = [
-    ("POST", "/agent/v1/runs/{run}/signal", {"deploy_status_code": 0}),
-    ("POST", "/agent/v1/runs/{run}/progress", {"percent": 5}),
-    ("POST", "/agent/v1/runs/{run}/logs?stream=stdout&offset=0", b"text"),
-]
 
 
 def test_a_signal_token_signals_one_resource_only(stoker):
@@ -166,50 +138,6 @@ def test_another_projects_config_cannot_be_deployed(stoker, other, things):
         answers.append((answer.status, masked(answer, config)))
     assert answers[0] == answers[1]
     assert answers[0][0] == 400
-
-
-@pytest.mark.parametrize("transport", [None, "STOKER_SIGNAL", "NO_SIGNAL"])
-def test_a_server_runs_nothing_of_another_project(stoker, other, transport):
-    """Any id may be named as a server's, as with Heat; what comes of it is nothing."""
-    made, project = other
-    theirs = {"X-Auth-Token": made}
-    server, key = enrolled(stoker)
-    mine = {"Authorization": f"Bearer {key}"}
-    _, wanted = running(stoker, server)
-    config = stoker.request("POST", f"/v1/{project}/software_configs", {"config": "evil", "group": "script"}, theirs)
-    said = {"config_id": config.body["software_config"]["id"], "server_id": server, "status": "IN_PROGRESS"}
-    said |= {"signal_transport": transport} if transport else {}
-    answer = stoker.request("POST", f"/v1/{project}/software_deployments", said, theirs)
-    assert answer.status == 200, answer.raw
-    run = answer.body["software_deployment"]["config_id"]
-
-    document = stoker.request("GET", "/agent/v1/document?wait=0", headers=mine)
-    assert [each["id"] for each in document.body["deployments"]] == [wanted]
-    assert b"evil" not in document.raw
-    metadata = stoker.heat("GET", f"/software_deployments/metadata/{server}")
-    assert [each["id"] for each in metadata.body["metadata"]] == [wanted]
-    for verb, path, body in AGENT_CALLS:
-        assert stoker.request(verb, path.format(run=run), body, mine).status == 404
-
-
-def test_a_stack_runs_nothing_on_a_server_of_another_project(stoker, other):
-    made, project = other
-    theirs = {"X-Auth-Token": made}
-    server, key = enrolled(stoker)
-    template = {
-        "heat_template_version": "2018-08-31",
-        "resources": {
-            "config": define("OS::Heat::SoftwareConfig", config="evil", group="script"),
-            "run": on(server),
-        },
-    }
-    said = {"stack_name": "evil", "template": template}
-    answer = stoker.request("POST", f"/v1/{project}/stacks", said, theirs)
-    assert answer.status == 201, answer.raw
-    mine = {"Authorization": f"Bearer {key}"}
-    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=mine).body["deployments"] == []
-    path = f"/v1/{project}/stacks/evil/{answer.body['stack']['id']}"
-    assert stoker.request("DELETE", path, headers=theirs).status == 204
 
 
 KINDS = {
@@ -293,33 +221,6 @@ def test_a_marker_of_another_project_is_unknown(stoker, other, things, path, mar
         assert there.status == not_there.status == 200
         assert there.body == not_there.body
     stoker.heat("DELETE", f"/software_configs/{late}")
-
-
-def test_an_enrollment_token_enrolls_one_agent(stoker):
-    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body
-    said = {"token": made["enrollment"]["token"], "instance": "first"}
-    key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
-    second = stoker.request("POST", "/agent/v1/enroll", {**said, "instance": "second"})
-    unknown = stoker.request("POST", "/agent/v1/enroll", {**said, "token": "made up"})
-    assert second.status == unknown.status == 401
-    assert second.raw == unknown.raw
-    assert key.encode() not in second.raw
-    mine = {"Authorization": f"Bearer {key}"}
-    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=mine).status == 200
-    # The server is removed: neither its key nor its token is worth anything, and nothing tells it from a made up one.
-    assert stoker.heat("DELETE", f"/servers/{made['server']['id']}").status == 204
-    assert stoker.request("POST", "/agent/v1/enroll", said).raw == unknown.raw
-    removed = stoker.request("GET", "/agent/v1/document?wait=0", headers=mine)
-    never = stoker.request("GET", "/agent/v1/document?wait=0", headers={"Authorization": f"Bearer {uuid.uuid4()}.x"})
-    assert removed.status == never.status == 401
-    assert removed.raw == never.raw
-
-
-def test_an_enrollment_token_permits_nothing_else(stoker):
-    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body["enrollment"]["token"]
-    assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 401
-    headers = {"Authorization": f"Bearer {made}"}
-    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401
 
 
 def test_a_failed_login_does_not_reveal_whether_a_user_exists(stoker):

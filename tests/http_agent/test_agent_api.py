@@ -333,16 +333,6 @@ def test_servers_are_listed_shown_and_named_once(agent, stoker):
     assert stoker.heat("GET", "/servers/nobody").status == 404
 
 
-def test_removing_a_server_revokes_its_key_and_fails_its_runs(agent, stoker):
-    deployment = deploy(stoker, agent.id)
-    assert agent.document().status == 200
-    assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
-    assert agent.document().status == 401
-    found = shown(stoker, deployment)
-    assert (found["status"], found["status_reason"]) == ("FAILED", f"Server {agent.name} was removed")
-    assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 404
-
-
 def test_the_install_script_is_python_and_contains_the_url(stoker):
     answer = stoker.request("GET", "/agent/v1/install")
     assert answer.status == 200

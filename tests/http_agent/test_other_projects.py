@@ -45,6 +45,12 @@ def test_an_agent_cannot_end_a_deployment_of_another_project(stoker, elsewhere, 
     theirs = deploy(elsewhere, agent.id)
     for project in (stoker.project, elsewhere.project):
         assert signalled(stoker, agent, project, theirs) == 404
+    for path, body in (
+        ("signal", {"deploy_status_code": 0}),
+        ("progress", {"percent": 5}),
+        ("logs?stream=stdout&offset=0", b"text"),
+    ):
+        assert agent.call("POST", f"/runs/{theirs['config_id']}/{path}", body).status == 404
     assert shown(elsewhere, theirs)["status"] == "IN_PROGRESS"
     own = deploy(stoker, agent.id)
     assert signalled(stoker, agent, stoker.project, own) == 200

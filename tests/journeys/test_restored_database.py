@@ -1,0 +1,50 @@
+"""A database that was restored from a backup: what ran after the backup completes, and does not run again."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from agent.conftest import shortened
+from support.agents import own_agent
+from support.server import served
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cancel", [False, True])
+def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_path, cancel):
+    """Its result was accepted and is lost, and the agent reports it again."""
+    with served(tmp_path) as stoker, own_agent(tmp_path / "agent") as agent:
+        agent.enroll(stoker, "web1")
+        # The restored document may be the newest one that the agent has.
+        agent.program = shortened({"agent._UPKEEP_SECONDS": 0.2, "results.LOST_SECONDS": 0.5})
+        agent.start()
+        script = "#!/bin/sh\necho ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done\n"
+        config = stoker.heat("POST", "/software_configs", {"name": "c", "group": "script", "config": script}).body
+        server = stoker.heat("GET", "/servers/web1").body["server"]
+        body = {"config_id": config["software_config"]["id"], "server_id": server["id"], "action": "CREATE"}
+        created = stoker.heat("POST", "/software_deployments", {**body, "status": "IN_PROGRESS"}).body
+        deployment = created["software_deployment"]
+        path = f"/software_deployments/{deployment['id']}"
+
+        def status() -> str:
+            return str(stoker.heat("GET", path).body["software_deployment"]["status"])
+
+        stoker.until(agent.lines)
+        stoker.stop()
+        backup = tmp_path / "backup"
+        shutil.copytree(stoker.state_dir, backup)
+        stoker.restart()
+        agent.work.joinpath("go").touch()
+        stoker.until(lambda: status() == "COMPLETE")
+        folder = agent.root / "state" / "runs" / deployment["config_id"]
+        stoker.until(folder.joinpath("acknowledged").exists)
+        stoker.stop()
+        shutil.rmtree(stoker.state_dir)
+        shutil.copytree(backup, stoker.state_dir)
+        stoker.restart()
+        if cancel:
+            stoker.heat("POST", f"{path}/cancel", {})
+        stoker.until(lambda: status() == "COMPLETE")
+        assert agent.lines() == ["ran"]
