@@ -4,6 +4,7 @@ import re
 import shlex
 import signal
 import subprocess
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ def posted(site, path: str):
 
 
 def left(site):
-    """The numbers of configs and deployments."""
+    """The numbers of configs, and of deployments."""
     configs = site.api("GET", "/software_configs")["software_configs"]
     return len(configs), len(site.api("GET", "/software_deployments")["software_deployments"])
 
@@ -62,16 +63,9 @@ def test_the_requests_of_a_run_are_these(site, stoker, acting):
         "config": "#!/bin/sh\necho 'a b' '$x'\n",
         "inputs": [{"name": "tier"}],
     }
-    deployment = posted(site, "/software_deployments")
-    assert len(deployment.pop("config_id")) == 36
-    assert deployment == {
-        "name": "n",
-        "server_id": acting.id,
-        "input_values": {"tier": "web"},
-        "action": "CREATE",
-        "signal_transport": "STOKER_SIGNAL",
-        "timeout": 9,
-    }
+    trigger = posted(site, "/software_triggers")
+    assert len(trigger.pop("config_id")) == 36
+    assert trigger == {"name": "n", "servers": [acting.id], "input_values": {"tier": "web"}, "timeout": 9}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +102,7 @@ def test_a_failure_without_a_code_exits_with_1_and_its_reason(site, stoker, web1
     result = stoker("run", "web1", "--", "false")
 
     assert result.code == 1
-    assert re.fullmatch(r"stoker: run on web1: .*ancel.*\n", result.err)
+    assert re.fullmatch(r"stoker: web1: .*ancel.*\n", result.err)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +129,8 @@ def test_the_exit_code_follows_from_the_result(status, code, ours):
 def test_keep_deletes_nothing_and_prints_the_ids(site, stoker, acting):
     result = stoker("run", "web1", "--keep", "--", "true")
 
-    [deployment] = site.api("GET", "/software_deployments")["software_deployments"]
-    assert deployment["id"] in result.err
+    [trigger] = site.api("GET", "/software_triggers")["software_triggers"]
+    assert trigger["id"] in result.err
     assert left(site) == (2, 1)
 
 
@@ -161,20 +155,6 @@ def test_an_offline_server_is_reported(site, stoker, acting):
     )
 
 
-def test_the_reason_why_a_run_waits_is_printed(site, stoker, acting):
-    reason = "Waiting for the maintenance window of web1, which opens 2026-05-02T02:00:00Z"
-
-    def wait(body):
-        waiting = {"status": "IN_PROGRESS", "status_reason": reason}
-        return {"software_deployment": {**body["software_deployment"], **waiting}}
-
-    site.change("POST", "/software_deployments", wait)
-
-    result = stoker("run", "web1", "--", "true")
-
-    assert result.err == f"stoker: {reason}; waiting for 60 s at most (--wait-timeout)\n"
-
-
 def test_an_unknown_server_creates_nothing(site, stoker):
     result = stoker("run", "nope", "--", "true")
 
@@ -184,33 +164,33 @@ def test_an_unknown_server_creates_nothing(site, stoker):
 
 
 def test_output_is_printed_while_the_script_runs(site, web1, spawn):
-    process, line, deployment = running(site, web1, spawn)
+    process, line, trigger = running(site, web1, spawn)
 
     assert line == "started\n"
     assert process.poll() is None
-    assert site.deployment(deployment)["status"] == "IN_PROGRESS"
+    assert trigger["status"] == "IN_PROGRESS"
 
 
 def test_ctrl_c_says_that_the_run_continues(site, web1, spawn):
-    process, _, deployment = running(site, web1, spawn)
+    process, _, trigger = running(site, web1, spawn)
     process.send_signal(signal.SIGINT)
 
     _, err = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert f"deployment {deployment} continues on web1" in err
-    assert f"stoker deployment delete {deployment}" in err
+    assert f"trigger {trigger['id']} continues" in err
+    assert f"stoker trigger delete {trigger['id']}" in err
     assert "Traceback" not in err
 
 
-def running(site, agent, spawn) -> tuple[subprocess.Popen[str], str, str]:
-    """A call of ``run`` whose script has written one line and does not end, the line, and the deployment's id."""
+def running(site, agent, spawn) -> tuple[subprocess.Popen[str], str, dict[str, Any]]:
+    """A call of ``run`` whose script has written one line and does not end, the line, and the trigger."""
     site.act(agent, lambda agent, run: agent.log(run["id"], 0, b"started\n"))
     process = spawn("-m", "stoker_client.cli.main", "run", "web1", "--", "sleep 1000")
     assert process.stdout is not None
     line = process.stdout.readline()
-    [deployment] = site.api("GET", "/software_deployments")["software_deployments"]
-    return process, line, deployment["id"]
+    [trigger] = site.api("GET", "/software_triggers")["software_triggers"]
+    return process, line, trigger
 
 
 words = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=10)

@@ -209,12 +209,12 @@ def test_a_run_that_does_not_begin_in_time_is_cancelled(stoker, world):
     assert late.code == 124
     assert late.err.splitlines() == [
         "stoker: absent is ENROLLING: waiting for its agent, for 1 s at most (--wait-timeout)",
-        "stoker: nothing ran on absent within 1 s (ENROLLING); the run is cancelled",
+        "stoker: nothing ran on absent within 1 s (ENROLLING); its run is cancelled",
     ]
     several = stoker("run", "absent", "web1", "--wait-timeout", "3", "--", "echo here")
     assert several.out == "web1 | here\n"
     assert several.code == 124
-    assert "stoker: nothing ran on absent within 3 s; its run is cancelled" in several.err
+    assert "stoker: nothing ran on absent within 3 s (ENROLLING); its run is cancelled" in several.err
     failing = stoker("run", "absent", "web1", "--wait-timeout", "3", "--", "exit 3")
     assert failing.code == 3
     assert stoker("deployment", "list", "--server", "absent", "-o", "value").out == ""
@@ -226,7 +226,7 @@ def test_a_run_that_does_not_begin_in_time_is_cancelled(stoker, world):
     held = stoker("run", "web1", "--wait-timeout", "1", "--", "true")
     world.served.heat("PATCH", "/servers/web1", {"policy": None})
     assert held.code == 124
-    assert held.err.startswith("stoker: Waiting for the maintenance window of web1, which opens ")
+    assert held.err.startswith("stoker: not started on web1: Waiting for the maintenance window of web1, which opens ")
     assert held.err.splitlines()[0].endswith("; waiting for 1 s at most (--wait-timeout)")
 
 

@@ -107,24 +107,15 @@ class Deployments(Collection[Deployment]):
         """Run a failed deployment again, with the same id."""
         return self._one(self._act(id_, "retry", {}))
 
-    def log_page(self, id_: str, after: int = 0, *, wait: int = 0) -> LogPage:
-        """
-        Return the log after the sequence number ``after``.
-
-        ``wait`` is the number of seconds that the service may delay its answer until output arrives or the run ends.
-        """
-        query = {"after": after, "wait": wait or None}
-        page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", query, patient=bool(wait), wait=wait))
-        part(page, "logs")
-        return page
-
-    def log_pages(self, id_: str, after: int = 0) -> Iterator[LogPage]:
-        """Yield the log after the sequence number ``after``, page by page. The last page has no output."""
-        page = self.log_page(id_, after)
-        yield page
-        while page["logs"]:
-            page = self.log_page(id_, page["next"])
+    def log_pages(self, id_: str) -> Iterator[LogPage]:
+        """Yield the log so far, page by page. The last page has no output."""
+        after = 0
+        while True:
+            page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", {"after": after}))
             yield page
+            if not part(page, "logs"):
+                return
+            after = page["next"]
 
     def logs(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far."""
@@ -146,31 +137,10 @@ class Deployments(Collection[Deployment]):
         """Yield the log after ``cursor`` and new chunks until the deployment ends."""
         return (event.json() for event in self.events(id_, ["log"], cursor) if event.name == "log")
 
-    def run_logs(self, id_: str) -> Iterator[LogChunk]:
-        """
-        Yield the log so far and new chunks until the run has ended.
-
-        After a forced cancellation, ``follow_logs`` waits for output of the agent that stops the script; this does not.
-        """
-        after = 0
-        for event in self._until_end(id_, ["log", "status"]):
-            chunk: LogChunk = event.json()
-            after = chunk["seq"]
-            yield chunk
-        for page in self.log_pages(id_, after):
-            yield from page["logs"]
-
     def wait(self, id_: str) -> None:
         """Return when the run has ended."""
-        for _ in self._until_end(id_, ["status"]):
-            pass
-
-    def _until_end(self, id_: str, kinds: Sequence[str]) -> Iterator[Event]:
-        """Yield the output among the events until the run has ended."""
-        for event in self.events(id_, kinds):
-            if event.name == "log":
-                yield event
-            elif event.json()["status"] != RUNNING:
+        for event in self.events(id_, ["status"]):
+            if event.name == "status" and event.json()["status"] != RUNNING:
                 return
 
 

@@ -145,18 +145,17 @@ class Watch:
         yielded at the beginning, and those that changed since the last event at the end.
         """
         yield from self._all()
-        if self.trigger["status"] == RUNNING:
-            for event in self._triggers.events(self._id):
-                if event.name == "target":
-                    target: Target = event.json()
-                    if self.learn(target):
-                        yield target, None
-                elif event.name == "trigger":
-                    self.trigger = {**self.trigger, **event.json()}
-                    yield None, None
-                elif event.name == "log":
-                    yield None, event.json()
-            yield from self._all()
+        for event in self._triggers.events(self._id):
+            if event.name == "target":
+                target: Target = event.json()
+                if self.learn(target):
+                    yield target, None
+            elif event.name == "trigger":
+                self.trigger = {**self.trigger, **event.json()}
+                yield None, None
+            elif event.name == "log":
+                yield None, event.json()
+        yield from self._all()
 
     def _all(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
         trigger = self._triggers.show(self._id, patient=True)

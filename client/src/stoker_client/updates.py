@@ -23,13 +23,12 @@ LONGEST = 5.0
 SHARE = 5.0
 
 
-def attempts(until: float = math.inf, *, share: float | None = None) -> Iterator[None]:
+def attempts(until: float = math.inf) -> Iterator[None]:
     """
     Yield for each attempt, and pause between two attempts, up to the time ``until`` (time.monotonic).
 
-    The pauses grow. The attempts take at most a fifth of the time, so that large objects are read less often;
-    ``share`` replaces the 5: it is 1 for requests whose answers the service may delay. Stop with ``return`` or
-    ``break``::
+    The pauses grow. The attempts take at most a fifth of the time, so that large objects are read less often. Stop with
+    ``return`` or ``break``::
 
         for _ in attempts(time.monotonic() + 60):
             if is_complete():
@@ -42,7 +41,7 @@ def attempts(until: float = math.inf, *, share: float | None = None) -> Iterator
         now = time.monotonic()
         if now >= until:
             return
-        next_begin = began + max(pause, (now - began) * (SHARE if share is None else share))
+        next_begin = began + max(pause, (now - began) * SHARE)
         time.sleep(max(min(next_begin - now, LONGEST, until - now), 0))
         pause = min(pause * GROWTH, USUAL)
 

@@ -25,7 +25,6 @@ PATIENCE: dict[str, Any] = {
 CONNECT = 5.0  # seconds; applies to each attempt, because an unreachable host accepts no connection
 TIMEOUT = 300.0  # seconds between two bytes of an answer
 _JSON = {"Accept": "application/json"}
-HELD = 30.0  # seconds that an answer may take beyond the delay that the request allows
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 SILENCE = 60.0  # seconds; the service sends a keep-alive every 15 seconds, so a silent stream is dead
 
@@ -40,16 +39,15 @@ class Wire:
         #: Called with each warning that the service attaches to a successful answer.
         self.on_warning: Callable[[str], None] | None = None
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None, *, patient: bool = False, wait: float = 0) -> Any:
+    def get(self, path: str, query: Mapping[str, Any] | None = None, *, patient: bool = False) -> Any:
         """
         Read ``path``.
 
-        ``patient`` waits for a service that restarts. ``wait`` is the number of seconds that the service may delay its
-        answer. The query is part of the URL, because separate parameters would be repeated after a redirect.
+        ``patient`` waits for a service that restarts. The query is part of the URL, because separate parameters would
+        be repeated after a redirect.
         """
-        most = wait + HELD if wait else TIMEOUT
         more = PATIENCE if patient else {}
-        return self._decode(self._request("GET", _address(path, query), _JSON, timeout=(CONNECT, most), **more))
+        return self._decode(self._request("GET", _address(path, query), _JSON, timeout=(CONNECT, TIMEOUT), **more))
 
     def get_bytes(self, path: str, query: Mapping[str, Any] | None = None) -> bytes:
         """Read ``path``, whose content is not JSON."""

@@ -17,17 +17,12 @@ _INDENT = "    "
 
 def summarize_changes(run: Run) -> str:
     """Return ``changed 3 items``, ``nothing changed``, or "" if the hook does not report it."""
-    count = sum(change.get("outcome") == "changed" for change in run.get("changes") or ())
-    return summarize(run.get("changed"), count, is_preview=run.get("mode") == "preview")
-
-
-def summarize(changed: bool | None, count: int, *, is_preview: bool = False) -> str:
-    """Return ``changed 3 items``, ``nothing changed``, or "" if ``changed`` is not known; 0 items are not counted."""
-    if changed is None:
+    if run.get("changed") is None:
         return ""
-    verb = "would change" if is_preview else "changed"
-    if not changed:
+    verb = "would change" if run.get("mode") == "preview" else "changed"
+    if not run.get("changed"):
         return f"nothing {verb}"
+    count = sum(change.get("outcome") == "changed" for change in run.get("changes") or ())
     return f"{verb} {count} item{'' if count == 1 else 's'}" if count else verb
 
 

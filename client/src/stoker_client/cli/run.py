@@ -1,4 +1,4 @@
-"""The command ``stoker run``: a temporary config and its deployment, or a trigger for several servers."""
+"""The command ``stoker run``: a temporary config and its trigger on servers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from stoker_client.cli._adhoc import Limit, report_absence, run_one, run_several
+from stoker_client.cli._adhoc import Limit, report_absence, run_script
 from stoker_client.cli._options import (
     canary_option,
     choose_servers,
@@ -57,8 +57,8 @@ class RunCommand(click.Command):
 )
 @click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="Maximum number of servers at a time.")
 @canary_option("Begin on this number, or percentage, of the servers; on the others when these have succeeded.")
-@click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
-@click.option("--keep", is_flag=True, help="Keep the config and the deployment.")
+@click.option("--name", default="run", show_default=True, help="A name for the config and the trigger.")
+@click.option("--keep", is_flag=True, help="Keep the config and the trigger.")
 @click.option("--fold", is_flag=True, help="At the end, print the output once for all servers with equal output.")
 @link_option
 @raw_option
@@ -98,11 +98,11 @@ def run(
     targets = choose_servers(session.client, refs, selectors)
     limit = Limit(wait_timeout)
     report_absence(targets, limit)
-    body = given_options({"name": name, "input_values": dict(inputs), "timeout": timeout})
-    if len(targets) > 1:
-        body |= given_options({"max_concurrent": max_concurrent, "canary": canary})
-        return run_several(session, targets, script, body, limit, keep=keep, fold=fold, link=link, raw=raw)
-    return run_one(session, targets[0], script, body, limit, keep=keep, link=link, raw=raw)
+    body = given_options({
+        "name": name, "input_values": dict(inputs), "timeout": timeout, "max_concurrent": max_concurrent,
+        "canary": canary,
+    })  # fmt: skip
+    return run_script(session, targets, script, body, limit, keep=keep, fold=fold, link=link, raw=raw)
 
 
 def _split(
