@@ -149,31 +149,8 @@ def test_a_deployment_list_names_config_server_and_requester(site, stoker, deplo
     assert listed == [{"name": "setup", "server": "web1", "requested_by": site.account.name}]
 
 
-def without_names(body):
-    """The answer of Heat, which does not name what deployments belong to."""
-
-    def strip(deployment):
-        return {name: deployment[name] for name in deployment if not name.endswith("_name") and name != "requested_by"}
-
-    return {
-        key: [strip(each) for each in value] if isinstance(value, list) else strip(value) for key, value in body.items()
-    }
-
-
-@pytest.mark.parametrize("knows_names", [True, False])
-def test_deployment_show_by_the_name_of_its_config(site, stoker, deployed, knows_names):
-    if not knows_names:
-        site.change("GET", "/software_deployments", without_names)
-
+def test_deployment_show_by_the_name_of_its_config(stoker, deployed):
     assert made(stoker("deployment", "show", "setup", "-o", "json"))["id"] == deployed["id"]
-
-
-def test_a_deployment_list_of_heat_shows_ids(site, stoker, deployed):
-    site.change("GET", "/software_deployments", without_names)
-
-    [listed] = made(stoker("deployment", "list", "-o", "json", "-c", "name", "-c", "server"))
-
-    assert listed == {"name": deployed["id"], "server": deployed["server_id"]}
 
 
 def test_deployment_list_and_show(site, stoker, deployed):

@@ -350,7 +350,7 @@ def test_the_history_lists_runs(site, stoker, agent, deployed):
     assert [(each["number"], each["changes"]) for each in listed] == [(2, CHANGES), (1, [])]
     assert made(stoker("deployment", "history", deployed, "1", "-o", "json")) == listed[1] == runs[1]
     missing = stoker("deployment", "history", deployed, "7")
-    assert (missing.code, missing.err) == (1, f"stoker: deployment {deployed} has no run 7; it has: 2, 1\n")
+    assert (missing.code, missing.err) == (4, f"stoker: deployment {deployed} has no run 7; it has: 2, 1\n")
 
     lines = stoker("deployment", "history", deployed, "2").out.splitlines()
     first = next(number for number, line in enumerate(lines) if "changed: /etc/motd" in line)

@@ -54,8 +54,6 @@ class Deployments(Collection[Deployment]):
         Return the deployments of the project, or of one server, oldest first.
 
         ``contains`` is a part of the config's name.
-
-        Stoker names what a deployment belongs to, as in ``show``; Heat does not.
         """
         return super().all(server_id=server_id, contains=contains, names="true")
 
@@ -65,12 +63,7 @@ class Deployments(Collection[Deployment]):
             return ref
         if "/" in ref:
             return self._id_of_resource(ref)
-        deployments = self.all()
-        if all("config_name" in deployment for deployment in deployments):
-            names = {deployment["config_id"]: deployment["config_name"] for deployment in deployments}
-        else:  # Heat
-            names = {config["id"]: config["name"] for config in Configs(self.wire).all(derived=True)}
-        named = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in deployments]
+        named = [{**deployment, "name": deployment.get("config_name")} for deployment in self.all()]
         return str(choose(named, ref, "deployment")["id"])
 
     def _id_of_resource(self, ref: str) -> str:
@@ -109,13 +102,17 @@ class Deployments(Collection[Deployment]):
 
     def log_pages(self, id_: str) -> Iterator[LogPage]:
         """Yield the log so far, page by page. The last page has no output."""
-        after = 0
-        while True:
-            page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", {"after": after}))
+        page = self._log_page(id_, 0)
+        yield page
+        while page["logs"]:
+            page = self._log_page(id_, page["next"])
             yield page
-            if not part(page, "logs"):
-                return
-            after = page["next"]
+
+    def _log_page(self, id_: str, after: int) -> LogPage:
+        """Return the log after the sequence number ``after``."""
+        page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", {"after": after}))
+        part(page, "logs")
+        return page
 
     def logs(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far."""
@@ -145,7 +142,7 @@ class Deployments(Collection[Deployment]):
 
 
 def name_of(deployment: Mapping[str, Any]) -> str:
-    """Return ``STACK/RESOURCE`` or the name of the config; without names, as Heat's API, the id."""
+    """Return ``STACK/RESOURCE``, or else the name of the config."""
     if deployment.get("resource_name"):
         return f"{deployment.get('stack_name')}/{deployment['resource_name']}"
     return str(deployment.get("config_name") or deployment["id"])
@@ -156,6 +153,6 @@ def server_name_of(deployment: Mapping[str, Any]) -> str:
     return str(deployment.get("server_name") or deployment["server_id"])
 
 
-def requester_of(run: Mapping[str, Any]) -> str | None:
-    """Return who requested a run: a user, or the stack that the deployment belongs to. Heat's API does not say it."""
-    return run["requested_by"] or "the stack" if "requested_by" in run else None
+def requester_of(run: Mapping[str, Any]) -> str:
+    """Return who requested a run: a user, or the stack that the deployment belongs to."""
+    return run.get("requested_by") or "the stack"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
-from importlib.machinery import PathFinder
-from pathlib import Path
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -120,17 +120,12 @@ def _load(entry: EntryPoint) -> click.Command:
 
 
 def _first_line(module: str) -> str:
-    """Return the first line of a module's docstring without an import of the module or of its packages."""
-    path: list[str] | None = None
-    file, pieces = "", module.split(".")
-    for number in range(len(pieces)):
-        spec = PathFinder.find_spec(".".join(pieces[: number + 1]), path)
-        if spec is None:
-            return ""
-        file, path = spec.origin or "", list(spec.submodule_search_locations or [])
+    """Return the first line of a module's docstring without an import of the module itself."""
     try:
-        docstring = ast.get_docstring(ast.parse(Path(file).read_bytes())) or ""
-    except (OSError, SyntaxError, ValueError):
+        spec = find_spec(module)
+        source = spec.loader.get_source(module) if spec and isinstance(spec.loader, InspectLoader) else None
+        docstring = ast.get_docstring(ast.parse(source or "")) or ""
+    except Exception:
         return ""  # a broken add-on has no help; running it shows the error
     return docstring.partition("\n")[0].rstrip(".")
 

@@ -156,29 +156,32 @@ def logs(
     printer = LogPrinter(form, raw=raw, timestamps=timestamps)
     runs = deployments.runs(id_)
     if as_bytes:
-        config_id = next((run["config_id"] for run in _chosen(runs, number, deployment) or ()), None)
+        config_id = next((run["config_id"] for run in _choose(runs, number, deployment)), None)
         emit_bytes(deployments.stream_bytes(id_, str(stream), config_id))
     elif all_ and form == "table":
         for run in reversed(runs):
             echo(_separator(run))
             printer.all(log.written([run]))
     elif follow:
-        printer.all(log.follow(_chosen(runs, number, deployment)))
+        printer.all(log.follow(_choose(runs, number, deployment)))
     else:
-        chunks = log.written(None if all_ else _chosen(runs, number, deployment))
+        chunks = log.written(None if all_ else _choose(runs, number, deployment))
         if form == "table":
             printer.all(chunks)
         else:
             emit_data(form, list(chunks))
 
 
-def _chosen(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run] | None:
-    """Return the requested run, or else the newest; None if the service has no history of runs."""
-    if number is None:
-        return runs[:1] or None
+def _choose(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run]:
+    """Return the requested run, or else the newest."""
+    return runs[:1] if number is None else [choose_run(runs, number, deployment)]
+
+
+def choose_run(runs: Sequence[Run], number: int, deployment: str) -> Run:
+    """Return the run with this number. Raises NotFound."""
     for run in runs:
         if run.get("number") == number:
-            return [run]
+            return run
     numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
     raise NotFound(f"deployment {deployment} has no run {number}; it has: {numbers}", 404)
 

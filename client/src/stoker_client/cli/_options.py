@@ -33,11 +33,6 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
     return put
 
 
-def canary_option(help: str) -> Callable[[F], F]:
-    """Return a decorator that adds ``--canary``. The command receives a number, a text such as ``10%``, or None."""
-    return click.option("--canary", metavar="N|P%", callback=_parse_canary, help=help)
-
-
 def _parse_canary(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | str | None:
     if text is None or re.fullmatch(r"(100|[1-9][0-9]?)%", text, re.ASCII):
         return text
@@ -45,6 +40,19 @@ def _parse_canary(_ctx: click.Context, _param: click.Parameter, text: str | None
         return int(text)
     raise click.UsageError(f"--canary is a number of servers, or a percentage such as 10%, not {text!r}")
 
+
+#: How many servers a trigger runs on at a time. The command receives the members of the request.
+rollout_options = together([
+    click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time."),
+    click.option(
+        "--max-fail-percentage", type=click.IntRange(0, 100), metavar="P",
+        help="Start on no more servers when more than this share of all has failed.",
+    ),
+    click.option(
+        "--canary", metavar="N|P%", callback=_parse_canary,
+        help="Begin on this number, or percentage, of the servers; on the others when these have succeeded.",
+    ),
+])  # fmt: skip
 
 link_option = click.option("--link", is_flag=True, help="Print the URL of the console's page, on standard error.")
 contains_option = click.option("--contains", metavar="TEXT", help="Only those with this text in their names.")
@@ -114,7 +122,7 @@ def print_link(session: Session, *path: str) -> None:
 
 
 def server_id(client: Client, ref: str) -> str:
-    """Return the id of the server ``ref``. A complete id needs no request: Heat's API has no list of servers."""
+    """Return the id of the server ``ref``. A complete id may also be that of a machine that is not listed."""
     return ref if is_id(ref) else client.servers.show(ref)["id"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from stoker_client import triggers
-from stoker_client.cli._options import canary_option, merge, one_of, pair, selector_option, service_names, together
+from stoker_client.cli._options import merge, one_of, pair, rollout_options, selector_option, service_names, together
 from stoker_client.client import Client
 from stoker_client.collection import is_id, is_prefix
 from stoker_client.servers import join_selectors
@@ -25,12 +25,7 @@ trigger_options = together([
         "--on", "servers", multiple=True, metavar="SERVER", help="A server to run on, or a pattern such as 'web*'."
     ),
     selector_option("Run on the servers that SELECTOR selects."),
-    click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time."),
-    click.option(
-        "--max-fail-percentage", type=click.IntRange(0, 100), metavar="P",
-        help="Start on no more servers when more than this share of all has failed.",
-    ),
-    canary_option("Begin on this number, or percentage, of the servers; on the others when these have succeeded."),
+    rollout_options,
     click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit of each run."),
     click.option("--signal-transport", metavar="NAME", help="The signal transport."),
 ])  # fmt: skip

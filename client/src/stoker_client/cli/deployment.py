@@ -9,7 +9,7 @@ import click
 
 from stoker_client.checks import state_of
 from stoker_client.cli._groups import Group
-from stoker_client.cli._logs import logs
+from stoker_client.cli._logs import choose_run, logs
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
 from stoker_client.cli._options import contains_option, given_options, link_option, pair, print_link, server_id
 from stoker_client.cli._output import (
@@ -27,7 +27,7 @@ from stoker_client.cli._runs import describe_changes
 from stoker_client.cli._session import Batch, Session
 from stoker_client.cli._wait import report_waiting, wait_for_deployment, wait_for_end
 from stoker_client.deployments import name_of, requester_of, server_name_of
-from stoker_client.errors import ClientError, NotFound, Refused
+from stoker_client.errors import ClientError, NotFound
 
 
 def _wait_for_cancellation(session: Session, id_: str) -> None:
@@ -136,12 +136,8 @@ def history(session: Session, deployment: str, number: int | None, output: Outpu
     if number is None:
         emit_list(output, runs, _HISTORY_COLUMNS, cells=lambda run: {"requested_by": requester_of(run)})
         return
-    for run in runs:
-        if run.get("number") == number:
-            emit_one(output, run, text={"changes": describe_changes(run.get("changes") or ())})
-            return
-    numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
-    raise ClientError(f"deployment {deployment} has no run {number}; it has: {numbers}")
+    run = choose_run(runs, number, deployment)
+    emit_one(output, run, text={"changes": describe_changes(run.get("changes") or ())})
 
 
 _COLUMNS = ("id", "name", "server", "action", "status", "changed", "creation_time")
@@ -267,13 +263,13 @@ def show(session: Session, deployment: str, link: bool, output: Output) -> None:
     if link:
         print_link(session, "runs", details["id"])
     shown = {**details, **_check(session, details["id"])}
-    emit_one(output, shown, _FIELDS, text={"requested_by": requester_of(shown) or ""})
+    emit_one(output, shown, _FIELDS, text={"requested_by": requester_of(shown)})
 
 
 def _check(session: Session, id_: str) -> dict[str, Any]:
-    """Return the state of the last check; empty without checks, or of a service without them, as Heat."""
+    """Return the state of the last check; empty without checks."""
     try:
         check = session.client.checks.show(id_)
-    except Refused:
+    except NotFound:
         return {}
     return {"check": f"{state_of(check)} since {check['since']}"}

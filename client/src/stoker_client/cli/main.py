@@ -8,9 +8,9 @@ import time
 import traceback
 import webbrowser
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -18,12 +18,11 @@ from click.shell_completion import get_completion_class
 from stoker_client.cli._groups import Group
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option, wants_color
 from stoker_client.cli._session import FAILED, INTERRUPTED, MEANINGS, Session, exit_code
-from stoker_client.errors import BadInput, ClientError, NotFound, Refused
+from stoker_client.errors import BadInput, ClientError, Refused
 
 if TYPE_CHECKING:
     from stoker_client.client import Client
 
-Answer = TypeVar("Answer")
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 #: The commands of other modules: the module of this package, and the line in ``stoker --help``.
 COMMANDS = {
@@ -175,14 +174,13 @@ def status(session: Session, output: Output) -> int:
     start = time.monotonic()
     health = _read_health(client)
     seconds = time.monotonic() - start
-    triggers = _unless_heat(lambda: client.triggers.all(status="IN_PROGRESS"))
     emit_one(output, {
         "url": client.root_url,
         **health,
         "response_ms": round(seconds * 1000),
-        "servers": (_unless_heat(client.servers.counts) or {}).get("by_status", {}),
+        "servers": client.servers.counts()["by_status"],
         "stacks": _count(stack["stack_status"] for stack in client.stacks.all()),
-        "triggers_in_progress": None if triggers is None else len(triggers),
+        "triggers_in_progress": len(client.triggers.all(status="IN_PROGRESS")),
     })  # fmt: skip
     return 0 if health["health"] == "ok" else FAILED
 
@@ -190,21 +188,11 @@ def status(session: Session, output: Output) -> int:
 def _read_health(client: Client) -> dict[str, Any]:
     """Return the version, and the health: ``ok``, ``degraded`` with ``warnings``, or the problem."""
     try:
-        answer = _unless_heat(client.health)
+        answer = client.health()
     except Refused as problem:
         return {"version": None, "health": str(problem)}
-    if answer is None:
-        return {"version": None, "health": "ok"}  # no health report, but an answer
     warnings = {"warnings": answer["warnings"]} if answer.get("warnings") else {}
     return {"version": answer.get("version"), "health": answer.get("status"), **warnings}
-
-
-def _unless_heat(read: Callable[[], Answer]) -> Answer | None:
-    """Return what ``read`` returns, or None at Heat, which does not have Stoker's own paths."""
-    try:
-        return read()
-    except NotFound:
-        return None
 
 
 def _count(states: Iterable[str]) -> dict[str, int]:

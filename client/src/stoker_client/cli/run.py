@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from stoker_client.cli._adhoc import Limit, report_absence, run_script
 from stoker_client.cli._options import (
-    canary_option,
     choose_servers,
-    given_options,
     link_option,
     pair,
     read_text,
+    rollout_options,
     selector_option,
 )
 from stoker_client.cli._output import raw_option
@@ -55,8 +55,7 @@ class RunCommand(click.Command):
     help="Cancel runs that have not started by then, because the server is offline, busy or outside its maintenance"
     " window; 0: no limit.",
 )
-@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="Maximum number of servers at a time.")
-@canary_option("Begin on this number, or percentage, of the servers; on the others when these have succeeded.")
+@rollout_options
 @click.option("--name", default="run", show_default=True, help="A name for the config and the trigger.")
 @click.option("--keep", is_flag=True, help="Keep the config and the trigger.")
 @click.option("--fold", is_flag=True, help="At the end, print the output once for all servers with equal output.")
@@ -73,13 +72,12 @@ def run(
     inputs: Sequence[tuple[str, str]],
     timeout: int | None,
     wait_timeout: int,
-    max_concurrent: int | None,
-    canary: int | str | None,
     name: str,
     keep: bool,
     fold: bool,
     link: bool,
     raw: bool,
+    **rollout: Any,
 ) -> int:
     """Run a command or a script on one server or on several, now.
 
@@ -98,10 +96,7 @@ def run(
     targets = choose_servers(session.client, refs, selectors)
     limit = Limit(wait_timeout)
     report_absence(targets, limit)
-    body = given_options({
-        "name": name, "input_values": dict(inputs), "timeout": timeout, "max_concurrent": max_concurrent,
-        "canary": canary,
-    })  # fmt: skip
+    body = {"name": name, "input_values": dict(inputs), "timeout": timeout, **rollout}
     return run_script(session, targets, script, body, limit, keep=keep, fold=fold, link=link, raw=raw)
 
 

@@ -10,7 +10,7 @@ import click
 from stoker_client import triggers
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
-from stoker_client.cli._options import canary_option, chosen_servers, label_option, selector_option
+from stoker_client.cli._options import chosen_servers, label_option, rollout_options, selector_option
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -211,14 +211,7 @@ _UPGRADE = {"name": "agent-upgrade", "group": "agent"}
 @server.command("upgrade")
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @label_option
-@canary_option("Upgrade this number, or percentage, of the servers first; the others when these have succeeded.")
-@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time.")
-@click.option(
-    "--max-fail-percentage",
-    type=click.IntRange(0, 100),
-    metavar="P",
-    help="Upgrade no more servers when more than this share of all has failed.",
-)
+@rollout_options
 @click.option("--require-window", is_flag=True, help="Upgrade each server when its maintenance window opens.")
 @click.option("-f", "--follow", is_flag=True, help="Show all servers until the upgrade ends.")
 @output_option

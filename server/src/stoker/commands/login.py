@@ -1,6 +1,8 @@
 """
-The login of an installation, stored in its state directory: the administrator's, or the URL of a Keystone; its entry in
-clouds.yaml, the file that OpenStack's clients read; and ``stoker env``, which prints it.
+Print the login of an installation, for shells.
+
+The login is that of the administrator, or the URL of a Keystone. It is stored in the state directory, and as an entry
+in clouds.yaml, the file that OpenStack's clients read.
 """
 
 from __future__ import annotations
