@@ -236,7 +236,7 @@ def test_a_failed_login_does_not_reveal_whether_a_user_exists(stoker):
     assert len({answer.raw for answer in answers}) == 1
 
 
-@pytest.mark.parametrize("lost", ["role", "user", "project"])
+@pytest.mark.parametrize("lost", ["role", "user", "password", "project"])
 def test_a_revoked_role_ends_at_once(stoker, lost):
     """Through the API, since that is what has to forget what it remembers."""
 
@@ -259,6 +259,7 @@ def test_a_revoked_role_ends_at_once(stoker, lost):
     if lost == "role":
         asked("DELETE", grant)
     else:
-        place = f"/users/{user}" if lost == "user" else f"/projects/{project}"
-        asked("PATCH", place, {lost: {"enabled": False}})
+        kind, place = ("project", f"/projects/{project}") if lost == "project" else ("user", f"/users/{user}")
+        change = {"password": "another horse staple"} if lost == "password" else {"enabled": False}
+        asked("PATCH", place, {kind: change})
     assert status() == (403 if lost == "role" else 401)

@@ -79,12 +79,6 @@ def swift(stoker) -> Swift:
     return Swift(stoker)
 
 
-@pytest.fixture
-def make_swift() -> type[Swift]:
-    """For a test with a Stoker of its own."""
-    return Swift
-
-
 @pytest.fixture(scope="session")
 def fuzzed(stoker) -> str:
     """A container for all that may come."""

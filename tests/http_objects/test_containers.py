@@ -67,18 +67,11 @@ def test_a_container_is_created_described_and_deleted_when_empty(swift):
     ("query", "expected"),
     [
         ("", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
-        ("&limit=2", ["Z", "a"]),
-        ("&marker=b/2", ["b/c/3", "d", "z//x", "é"]),
-        ("&prefix=b/", ["b/", "b/1", "b/2", "b/c/3"]),
-        ("&delimiter=/", ["Z", "a", "b/", "d", "z/", "é"]),
-        ("&delimiter=/&limit=3", ["Z", "a", "b/"]),
         ("&delimiter=/&marker=b/", ["d", "z/", "é"]),
         ("&delimiter=/&prefix=b/", ["b/", "b/1", "b/2", "b/c/"]),
         ("&delimiter=//", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//", "é"]),
-        ("&prefix=%C3%A9", ["é"]),
         ("&limit=x", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
         ("&limit=0", []),
-        ("&prefix=nothing", []),
     ],
 )
 def test_listings_have_pages(swift, filled, query, expected):

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import openstack as sdk
 import pytest
 import yaml
 from keystoneauth1.session import Session
@@ -86,14 +85,6 @@ def test_the_openstack_command_with_keystones_login(stoker, keystone, project):
     assert shown["stack_status"] == "CREATE_COMPLETE"
     assert all(f"/v1/{project}/" in link["href"] for link in shown["links"])
     run("stack", "delete", "by-command", "--yes", "--wait")
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_openstacksdk_with_keystones_login(stoker, member):
-    with sdk.connection.Connection(session=member, region_name="RegionOne") as cloud:
-        made = cloud.orchestration.create_stack(name="by-sdk", template=TEMPLATE)
-        assert cloud.orchestration.get_stack(made.id).outputs[0]["output_value"] == "kept"
-        cloud.orchestration.delete_stack(made.id)
 
 
 def test_roles_of_keystone_apply(stoker, keystone, project, member):

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
+from openstack.connection import Connection
 
 from support import forked
 from support.server import LOCAL_SERVERS, Served, served
@@ -35,6 +36,13 @@ def session(stoker) -> Session:
         project_domain_name="Default",
     )
     return Session(auth=auth)
+
+
+@pytest.fixture(scope="session")
+def cloud(session) -> Iterator[Connection]:
+    """openstacksdk, logged in."""
+    with Connection(session=session, region_name="RegionOne") as connection:
+        yield connection
 
 
 @pytest.fixture(scope="session")

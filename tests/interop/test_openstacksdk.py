@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import openstack as sdk
 import pytest
 from openstack import exceptions
 
@@ -17,13 +16,6 @@ TEMPLATE = template(
     parameters={"n": {"type": "number", "default": 3}},
     outputs={"n": {"value": {"get_attr": ["value", "value"]}}},
 )
-
-
-@pytest.fixture(scope="module")
-def cloud(session):
-    connection = sdk.connection.Connection(session=session, region_name="RegionOne")
-    yield connection
-    connection.close()
 
 
 def test_a_stack_from_create_to_delete(cloud):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-import openstack as sdk
 import pytest
 from openstack import exceptions
 from zaqarclient.queues import client as zaqarclient
@@ -54,13 +53,6 @@ def other(stoker):
 @pytest.fixture
 def name():
     return f"z-{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture(scope="module")
-def cloud(session):
-    connection = sdk.connection.Connection(session=session, region_name="RegionOne")
-    yield connection
-    connection.close()
 
 
 def test_the_client_posts_and_reads_messages(zaqar, other, name):
