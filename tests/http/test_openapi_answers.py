@@ -157,6 +157,7 @@ def triggers(asked, config, server):
     assert asked.heat("GET", f"{path}/output_groups").body == {"output_groups": [], "total": 0}
     assert asked.heat("POST", f"{path}/retry").status == 409
     assert asked.heat("POST", f"{path}/cancel").body["software_trigger"]["status"] == "CANCELLED"
+    assert asked.heat("POST", f"{path}/cancel").status == 409
     events = f"/events?subject=trigger:{first}"
     assert asked.heat("GET", events).raw.endswith(b"\n\n")
     states = asked.heat("GET", f"{events}&events=state&events=trigger")

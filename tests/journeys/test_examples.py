@@ -54,15 +54,6 @@ def test_a_failure_stops_the_stack_and_names_the_reason(stoker):
     assert not list(stoker.state_dir.glob("local/*/home/started"))
 
 
-def test_a_command_runs_on_a_server_and_its_code_comes_back(stoker):
-    stoker.run("stack", "create", "s", "-t", str(EXAMPLES / "fails-half-way.yaml"), "--wait", check=False)
-    (server,) = stoker.json("server", "list")
-    done = stoker.run("run", server["id"], "--", "echo out; echo err >&2; exit 7", check=False)
-
-    assert (done.returncode, done.stdout) == (7, "out\n")
-    assert "err\n" in done.stderr
-
-
 def test_a_component_runs_for_every_action_of_its_stack(stoker):
     def databases() -> list[str]:
         return [each.read_text() for each in stoker.state_dir.glob("local/*/home/database")]

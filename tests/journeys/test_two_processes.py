@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -15,10 +12,8 @@ from support import databases, waiting
 from support.agent_protocol import SpokenAgent, deploy, spoken_agent
 from support.faulty_line import FaultyLine, faulty_line
 from support.own_postgresql import own_postgresql
-from support.processes import running
 from support.server import SHARED_SECRET, Answer, Served, served
 from support.site_relay import site_relay
-from support.templates import config, define, deployment, template
 
 
 @pytest.fixture
@@ -31,30 +26,6 @@ def both(tmp_path, postgresql_server):
             served(tmp_path / "b", *SHARED_SECRET, database=url, login_of=first) as second,
         ):
             yield first, second
-
-
-def test_an_agent_of_one_process_runs_a_deployment_of_the_other(both, tmp_path):
-    first, second = both
-    token = second.json("server", "enroll", "web")["enrollment"]["token"]
-    agent = [sys.executable, "-m", "stoker_agent"]
-    root = str(tmp_path / "agent")
-    enroll = [*agent, "enroll", "--url", first.url, "--root", root]
-    subprocess.run(enroll, input=token.encode(), check=True, capture_output=True)
-    with running([*agent, "run", "--root", root], stderr=subprocess.DEVNULL):
-        first.until(lambda: second.json("server", "show", "web")["status"] == "ONLINE")
-        resources = {
-            "web": define("OS::Heat::DeployedServer", name="web"),
-            "config": config("#!/bin/sh\necho $who > $heat_outputs_path.said", outputs=("said",)),
-            "one": deployment(server="web", input_values={"who": "one"}),
-            "two": deployment(server="web", input_values={"who": {"get_attr": ["one", "said"]}}),
-        }
-        outputs = {"said": {"value": {"get_attr": ["two", "said"]}}}
-        path = tmp_path / "t.json"
-        path.write_text(json.dumps(template(resources, outputs=outputs)))
-        second.run("stack", "create", "s", "-t", str(path), "--wait")
-        shown = first.json("stack", "outputs", "s")
-
-    assert [each["output_value"] for each in shown] == ["one\n"]
 
 
 def test_any_process_serves_the_stream_of_a_relay(both, tmp_path):

@@ -69,27 +69,6 @@ def trigger(stoker, status=201, **said):
     return answer.body.get("software_trigger")
 
 
-def now(stoker, made):
-    return stoker.heat("GET", f"/software_triggers/{made['id']}").body["software_trigger"]
-
-
-def test_a_components_action_is_run_by_an_agent(stoker, agent, stack):
-    name = stack.split("/")[2]
-    before = stoker.heat("GET", f"{stack}/resources/on").body
-    made = trigger(stoker, stack=name, resource="app", action="BACKUP", input_values={"target": "tape"})
-    (target,) = now(stoker, made)["targets"]
-    assert (target["server_id"], target["status"], target["run"]["state"]) == (agent.id, "IN_PROGRESS", "QUEUED")
-    entry = report(agent)
-    values = {each["name"]: each["value"] for each in entry["inputs"]}
-    assert (values["target"], values["deploy_action"]) == ("tape", "BACKUP")
-    ended = now(stoker, made)
-    assert (ended["status"], ended["complete"], ended["targets"][0]["run"]["status_code"]) == ("COMPLETE", 1, "0")
-    # To Heat's clients it is a deployment like any other.
-    listed = stoker.heat("GET", f"/software_deployments?server_id={agent.id}").body["software_deployments"]
-    assert [each["action"] for each in listed] == ["CREATE", "BACKUP"]
-    assert stoker.heat("GET", f"{stack}/resources/on").body == before
-
-
 def test_events_of_a_trigger_are_streamed(stoker, agent):
     other = spoken_agent(stoker)
     config = deploy(stoker, agent.id)  # leaves a config behind
@@ -122,22 +101,6 @@ def test_events_of_a_trigger_are_streamed(stoker, agent):
 
 def next_of(events, name):
     return next(each for each in events if each.name == name)
-
-
-def test_cancel_reaches_the_agent(stoker, agent):
-    made = trigger(stoker, config_id=deploy(stoker, agent.id)["config_id"], servers=[agent.name])
-    for entry in agent.entries():
-        assert "cancel" not in entry
-    answer = stoker.heat("POST", f"/software_triggers/{made['id']}/cancel")
-    assert answer.status == 202
-    id = now(stoker, made)["targets"][0]["deployment_id"]
-    entries = {each["deployment_id"]: each for each in agent.entries()}
-    if now(stoker, made)["status"] == "IN_PROGRESS":  # where the sending is recorded before the cancel
-        assert entries[id]["cancel"] is True
-        agent.call("POST", f"/runs/{entries[id]['id']}/signal", {"deploy_status_code": 143})
-    assert now(stoker, made)["status"] == "CANCELLED"
-    assert id not in {each["deployment_id"] for each in agent.entries()}
-    assert stoker.heat("POST", f"/software_triggers/{made['id']}/cancel").status == 409
 
 
 def post(stoker, path, said, **headers):
@@ -198,26 +161,3 @@ def test_a_signal_to_a_stacks_deployment_goes_to_its_resource(stoker, agent, sta
     stoker.until(lambda: "COMPLETE" in stoker.heat("GET", stack).body["stack"]["stack_status"])
     events = stoker.heat("GET", f"{stack}/events").body["events"]
     assert any(each["resource_status"] == "SIGNAL_COMPLETE" for each in events)
-
-
-def test_a_schedule_starts_its_trigger_in_time(stoker, agent):
-    """With the engine of jobs that each database has."""
-    from datetime import UTC, datetime, timedelta
-
-    body = {"name": "task", "group": "script", "config": "true"}
-    config = stoker.heat("POST", "/software_configs", body).body["software_config"]
-    at = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
-    said = {"name": f"soon-{agent.id}", "trigger": {"config_id": config["id"], "servers": [agent.id]}, "at": at}
-    answer = stoker.heat("POST", "/software_schedules", said)
-    assert answer.status == 201, answer.raw
-    made = answer.body["software_schedule"]
-    assert made["at"] == made["next_time"]
-    assert made["config_name"] == "task"
-    path = f"/software_schedules/{made['id']}"
-    stoker.until(lambda: stoker.heat("GET", path).body["software_schedule"]["run_count"] == 1)
-    report(agent)
-    done = stoker.heat("GET", path).body["software_schedule"]
-    assert now(stoker, {"id": done["last_trigger_id"]})["status"] == "COMPLETE"
-    assert now(stoker, {"id": done["last_trigger_id"]})["schedule_id"] == made["id"]
-    assert (done["next_time"], done["missed_count"]) == (None, 0)
-    assert stoker.heat("DELETE", path).status == 204
