@@ -27,29 +27,6 @@ from support.backends import (
 from support.server import served
 
 
-def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
-        said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", count=2)
-        stack = created(stoker, "objects", said)
-        known = outputs(stoker, stack)["agent"]
-        url = known["request"]["metadata_url"]
-        assert url.startswith(swift.url)
-        for who in ("world", "moon"):
-            if who == "moon":
-                said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", "moon", count=2)
-                assert stoker.heat("PUT", stack, {"template": said}).status == 202
-            for run in until_document(stoker, url, who):
-                assert run["deploy_signal_verb"] == "PUT"
-                assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": who}).status == 201
-            stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
-            assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
-            assert (outputs(stoker, stack)["d0"], outputs(stoker, stack)["d1"]) == (who, who)
-        signal = run["deploy_signal_id"]
-        assert stoker.heat("DELETE", stack).status == 204
-        stoker.until(lambda: ask("GET", url).status == 404, 30)
-        stoker.until(lambda: ask("HEAD", signal).status == 404, 30)
-
-
 def test_an_object_may_signal_a_failure(tmp_path, database_url, swift):
     with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         stack = created(stoker, "failing", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))

@@ -20,6 +20,7 @@ import yaml
 from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
+from support.agents import own_agent
 from support.console import Browser
 from support.faulty_line import faulty_line
 from support.keystone import ADMIN, SERVICE, Keystone, flags
@@ -248,8 +249,10 @@ def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, me
 
 
 @pytest.mark.parametrize("metadata", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
-def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, member, heat_agents, tmp_path, metadata):
-    machine = server(f"machine-{metadata.lower()}")
+@pytest.mark.parametrize("kind", ["own", "upstream"])
+def test_an_agent_logs_in_at_keystone(stoker, keystone, project, member, request, tmp_path, kind, metadata):
+    name = f"{kind}-{metadata.lower()}"
+    machine = server(f"machine-{name}")
     machine["properties"]["software_config_transport"] = metadata
     script = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
     said = template(
@@ -258,10 +261,10 @@ def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, membe
             "config": config(script, inputs=("who",), outputs=("said",)),
             "one": deployment(signal_transport="HEAT_SIGNAL", input_values={"who": "one"}),
             "two": deployment(after=("one",), signal_transport="ZAQAR_SIGNAL", input_values={"who": "two"}),
+            "three": deployment(after=("two",), signal_transport="CFN_SIGNAL", input_values={"who": "three"}),
         },
-        outputs={name: {"value": {"get_attr": [name, "said"]}} for name in ("one", "two")},
+        outputs={each: {"value": {"get_attr": [each, "said"]}} for each in ("one", "two", "three")},
     )
-    name = f"upstream-{metadata.lower()}"
     made = stacks(stoker, project, member.get_token(), "POST", {"stack_name": name, "template": said})
     path = f"/v1/{project}/stacks/{name}/{made.body['stack']['id']}"
 
@@ -275,11 +278,19 @@ def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, membe
     known = asked("/resources/server/metadata")["metadata"]["os-collect-config"]
     sections = {each: known[each] for each in known["collectors"] if each != "local"}
     assert [section["auth_url"] for section in sections.values()] == [keystone.url]
-    with upstream_agent(tmp_path, heat_agents, sections) as agent:
+    with ExitStack() as running:
+        if kind == "own":
+            agent = running.enter_context(own_agent(tmp_path, sections))
+            agent.start()
+        else:
+            heat_agents = request.getfixturevalue("heat_agents")
+            agent = running.enter_context(upstream_agent(tmp_path, heat_agents, sections))
         stoker.until(lambda: asked()["stack"]["stack_status"] != "CREATE_IN_PROGRESS", 120)
         shown = asked()["stack"]
         assert shown["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
-    assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"one": "one", "two": "two"}
+    assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {
+        each: each for each in ("one", "two", "three")
+    }
 
 
 def test_the_stoker_command_with_keystones_login(stoker, keystone, project):
