@@ -41,9 +41,9 @@ test: peers
 	$(BIN)/python console/build.py
 	$(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times $(ARGS)
 
-# Every test on both kinds of database, and the long tests below.
+# Every test on both kinds of database, with other examples of the searches each time, and the long tests below.
 nightly: peers
-	STOKER_TEST_DATABASES=both $(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times
+	STOKER_TEST_DATABASES=both STOKER_TEST_SEARCH=1 $(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times
 	$(MAKE) soak faults
 
 # 2,000 deployments on one agent through faults of every kind; `make test` runs 100.

@@ -16,7 +16,7 @@ from zlib import crc32
 import pytest
 
 from stoker.store.open import Store
-from support import cheap_hashes, databases, installations, keystone, service_processes, upstream
+from support import cheap_hashes, databases, installations, keystone, search, service_processes, upstream
 from support.assertion_cache import rewrite_share
 from support.install_peers import INSTALLATIONS
 from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO, Base
@@ -37,6 +37,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 cheap_hashes.apply()
+search.load_profile()
 
 #: Folders whose tests all start whole programs or real clients. Such a module elsewhere has the mark of `_MARK`.
 SLOW_FOLDERS = (

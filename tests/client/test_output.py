@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker_client.cli import _table
@@ -18,11 +18,8 @@ data = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-# capsys is emptied each time
-reused = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-@reused
 @given(data)
 def test_json_and_yaml_say_the_same(capsys, value):
     capsys.readouterr()
@@ -39,7 +36,6 @@ def test_no_output_contains_control_characters(text):
     assert all(char.isprintable() or char == "\n" for char in printable(text))
 
 
-@reused
 @given(st.dictionaries(st.sampled_from(["id", "name", "status"]), st.none() | st.text() | st.lists(st.text())))
 def test_any_value_fits_a_table(capsys, row):
     emit_list(Output(), [row, {}], ("id", "name", "status"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stoker_client import cli
@@ -42,7 +42,6 @@ def test_printable_text_stays_unchanged():
     assert show_controls(text) == text.replace("\r\n", "\n")
 
 
-@settings(deadline=None)
 @given(st.text())
 @example("\x1b\x1b]0;\x9b\x1b[")
 def test_no_control_character_remains(text):
@@ -115,7 +114,6 @@ def test_logs_are_escaped_on_a_terminal(monkeypatch, raw, named):
 
 
 @pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-@settings(deadline=None)
 @example(value=["0..."])
 @example(value="0...")
 @given(value=st.text() | st.lists(st.text(), max_size=2) | st.sampled_from([each[0] for each in ATTACKS.values()]))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.deployments import log_storage, run_end, runs
@@ -138,7 +138,7 @@ def test_one_piece_larger_than_the_bound_keeps_its_head_and_tail(store, most):
         st.tuples(st.integers(0, 300), st.integers(1, 150), st.sampled_from(["", "gap", "again"])), max_size=25
     ),
 )
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20))
 def test_any_output_stays_within_the_bound_and_is_kept_unaltered(most, parts, sqlite_store):
     """The stream at offset n has the byte n % 251."""
     store = sqlite_store

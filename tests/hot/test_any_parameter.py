@@ -15,7 +15,7 @@ from stoker.hot.syntaxes import VERSIONS
 from stoker.hot.text import check_plain
 from stoker.model.errors import Invalid
 from stoker.store import rows
-from support.search import examples
+from support.search import at_once, examples
 
 pytestmark = pytest.mark.slow
 
@@ -56,8 +56,9 @@ schemas = st.fixed_dictionaries(
 _KINDS = {"string": str, "number": (int, float), "comma_delimited_list": list, "boolean": bool}
 
 
-@settings(max_examples=examples(100), deadline=2000)
+@settings(max_examples=examples(100))
 @given(schema=schemas, said=values, version=st.sampled_from(sorted(VERSIONS)))
+@at_once()
 def test_any_value_fits_its_type_or_is_refused(schema: Any, said: Any, version: str) -> None:
     source = {"heat_template_version": version, "parameters": {"p": schema}}
     try:
@@ -104,8 +105,9 @@ environments = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(100), deadline=2000)
+@settings(max_examples=examples(100))
 @given(first=environments, second=environments, types=st.dictionaries(texts, st.sampled_from(TYPES), max_size=3))
+@at_once()
 def test_any_environments_are_merged_or_refused(first: Any, second: Any, types: Any) -> None:
     try:
         merged = Environment.parse(first).merge(Environment.parse(second), types)

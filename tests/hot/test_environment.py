@@ -167,7 +167,7 @@ targets = types | st.none()
 registries = st.dictionaries(types | st.sampled_from(["A::*", "*", "C*"]), targets, max_size=5)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(registries, types)
 def test_resolving_a_type_twice_gives_the_same_type(entries: dict[str, Any], name: str) -> None:
     registry = Registry(entries)
@@ -179,7 +179,7 @@ def test_resolving_a_type_twice_gives_the_same_type(entries: dict[str, Any], nam
         assert registry.resolve(meant) == meant
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(registries, registries, types)
 def test_merged_registries_prefer_the_later_one(one: dict[str, Any], two: dict[str, Any], name: str) -> None:
     merged = Registry(one).merge(Registry(two))

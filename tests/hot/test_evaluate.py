@@ -21,7 +21,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(plain)
 def test_plain_data_stays_as_it_is(value: Any) -> None:
     before = copy.deepcopy(value)
@@ -30,7 +30,7 @@ def test_plain_data_stays_as_it_is(value: Any) -> None:
     assert hot.references(value) == frozenset()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(plain, st.text(max_size=3), st.integers(0, 3))
 def test_calls_at_any_place_are_evaluated(value: Any, name: str, wraps: int) -> None:
     written: Any = {"get_resource": name}

@@ -174,7 +174,7 @@ def test_str_replace_refuses_invalid_arguments(world: Any, argument: Any, words:
         hot.evaluate({"str_replace": argument}, world(parameters={"list": []}))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text("abcX", max_size=12), st.dictionaries(words, st.text("abcX", max_size=4), max_size=4))
 def test_str_replace_follows_its_definition_for_any_words(template: str, params: dict[str, str]) -> None:
     found = FUNCTIONS["str_replace"].evaluate({"template": template, "params": params}, NoWorld())
@@ -245,7 +245,7 @@ def test_list_join_refuses_invalid_arguments(world: Any, version: str, argument:
         hot.evaluate({"list_join": argument}, world(version, parameters={"text": "ab", "list": ["a"]}))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.lists(st.text("ab", max_size=3), max_size=4), min_size=1, max_size=3))
 def test_list_join_undoes_splitting(lists: list[list[str]]) -> None:
     joined = FUNCTIONS["list_join"].evaluate([",", *lists], NoWorld())

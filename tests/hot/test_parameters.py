@@ -161,7 +161,7 @@ def test_an_error_does_not_repeat_a_long_value() -> None:
     assert len(caught.value.message) < 1200
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.dictionaries(st.sampled_from("abc"), st.text("x,1", max_size=5)),
     st.sampled_from(["string", "comma_delimited_list"]),

@@ -227,7 +227,7 @@ def test_the_error_of_a_duplicate_key_in_json_has_its_line() -> None:
         hot.parse('{"heat_template_version": "2018-08-31",\n"resources": {},\n"resources": {}}')
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(plain)
 def test_json_text_parses_as_in_json(value: Any) -> None:
     assert read(json.dumps({"a": value}), "Template", MAX_TEMPLATE) == {"a": value}
@@ -262,7 +262,7 @@ PROPERTIES = HEAD + "resources:\n  a:\n    type: x\n    properties: "
 yamlish = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=40) | yamlish, st.sampled_from(["", HEAD, PROPERTIES]))
 def test_any_text_is_a_template_or_an_error(text: str, head: str) -> None:
     try:
@@ -273,7 +273,7 @@ def test_any_text_is_a_template_or_an_error(text: str, head: str) -> None:
     assert hot.parse(json.loads(json.dumps(template.document))) == template
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(plain, st.sampled_from(["resources", "outputs", "parameters", "parameter_groups", "conditions", "description"]))
 def test_any_data_is_a_template_or_an_error(value: Any, section: str) -> None:
     for document in ({section: value}, {section: {"a": value}}, {section: {"a": {"type": "x", "properties": value}}}):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import http.client
 import json
-import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.http.api import Route
@@ -444,13 +443,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("api", APIS)
-@settings(
-    max_examples=examples(60),
-    database=None,
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=examples(60), database=None)
 @given(data=st.data())
 def test_any_request_is_answered(site: Site, api: str, data: st.DataObject) -> None:
     route = data.draw(st.sampled_from([route for route in ROUTES if api_of(route) == api]))

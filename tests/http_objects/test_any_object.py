@@ -5,16 +5,12 @@ from __future__ import annotations
 import string
 from urllib.parse import quote, urlencode
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
 
-bounded = settings(
-    max_examples=examples(40),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+bounded = settings(max_examples=examples(40))
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
 values = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60).map(str.strip)

@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.model.errors import Invalid
@@ -95,7 +95,6 @@ def test_invalid_policies_are_named(said: Any, problem: str) -> None:
         read(said)
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=9),
@@ -193,7 +192,6 @@ def test_groups_apply_to_everyone() -> None:
     assert who({"groups": []}, OWNED, stack=MINE) is not None
 
 
-@settings(deadline=None)
 @given(st.sampled_from([STACK, PROJECT, (), ({"stack": "db"},), ({"project": "q"},)]), st.sampled_from("pqr"))
 def test_only_a_listed_stranger_counts_as_admitted(allow: Any, project: str) -> None:
     policy = read(list(allow) if isinstance(allow, tuple) else allow)
@@ -269,7 +267,6 @@ _WINDOWS = st.lists(
 _TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda when: when.replace(tzinfo=UTC))
 
 
-@settings(deadline=None)
 @given(_WINDOWS, _TIMES)
 def test_openings_and_closings_are_consistent(windows: list[Window], now: datetime) -> None:
     opening = find_opening(windows, now)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
@@ -75,7 +75,7 @@ def test_any_attribute_has_a_value_or_an_error(store: Any, version: str) -> None
     with store.read() as tx:
         scope = LiveScope(prime_stack(tx, heat.engine, stored.get(tx, stack.id)))
 
-        @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(80))
         @given(resource=st.sampled_from(sorted(RESOURCES)), name=names, path=paths)
         @example("groups", "refs_map", ["0"])
         def ask(resource: str, name: str, path: list[Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import types
@@ -189,11 +189,7 @@ _count = iter(range(10**9))
 
 
 @pytest.mark.parametrize(("kind", "database_url"), alternate(NAMES), indirect=["database_url"])
-@settings(
-    max_examples=examples(4),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=examples(4))
 @given(data=st.data())
 def test_stacks_with_any_properties_end(heat: World, kind: str, data: st.DataObject) -> None:
     # Everything is drawn first: what Hypothesis draws must not depend on what a stack does.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stoker.model.errors import StokerError
@@ -44,7 +44,7 @@ _count = iter(range(10**9))
 
 
 @pytest.mark.parametrize("name", sorted(KEYS))
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10))
 @given(data=st.data())
 @example(data=None)
 def test_any_signal_is_accepted_or_refused(heat: World, name: str, data: st.DataObject | None) -> None:

@@ -7,7 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -185,7 +185,7 @@ def test_invalid_names_are_refused_and_not_stored(store, name):
         assert server_lists.page(tx, "p", 9) == []
 
 
-@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(15))
 @given(name=st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="/"), min_size=1, max_size=255))
 def test_every_printable_name_is_accepted(store, name):
     store.write(lambda tx: [servers.delete(tx, each.id) for _, each in server_lists.page(tx, "p", 9)] and None)

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -140,7 +140,7 @@ def test_other_processes_are_notified_of_a_revocation(store, keys):
 ids = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 
 
-@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(20))
 @given(given=st.integers(1, 5), asked=st.integers(0, 6), of=st.sampled_from("ab"), tail=st.sampled_from(["", "=", "A"]))
 def test_only_the_key_of_the_current_generation_is_valid(store, keys, given, asked, of, tail):
     store.write(lambda tx: [servers.delete(tx, each) for each in "ab"] and None)
@@ -155,7 +155,7 @@ def test_only_the_key_of_the_current_generation_is_valid(store, keys, given, ask
         refused(keys, key)
 
 
-@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(30))
 @given(id=ids, secret=st.binary(max_size=40))
 def test_no_invented_key_is_valid(store, keys, id, secret):
     refused(keys, f"{id}.{base64.urlsafe_b64encode(secret).decode()}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
@@ -92,11 +92,7 @@ def shape(heat: World, stack: Any) -> dict[str, Any]:
     return found
 
 
-quiet = settings(
-    max_examples=examples(15),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+quiet = settings(max_examples=examples(15))
 
 
 @quiet

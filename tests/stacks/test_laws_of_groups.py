@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.store import configs, stacks
@@ -98,11 +98,7 @@ def policies(draw: Any) -> dict[str, Any]:
     return said
 
 
-@settings(
-    max_examples=examples(12),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=examples(12))
 @given(
     count=st.integers(1, len(SERVERS)),
     policy=policies(),

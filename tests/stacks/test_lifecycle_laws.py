@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
@@ -341,8 +341,6 @@ def test_after_anything_in_any_order_everything_can_be_deleted(project):
         settings=settings(
             max_examples=examples(6),
             stateful_step_count=16,
-            deadline=None,
             phases=(Phase.explicit, Phase.generate),  # to find the shortest failure takes minutes
-            suppress_health_check=list(HealthCheck),
         ),
     )

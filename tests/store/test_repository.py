@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
@@ -140,11 +140,7 @@ def test_most_tables_have_a_repository():
 def test_an_object_returns_as_it_was_stored(store, name):
     repository = REPOSITORIES[name]
 
-    @settings(
-        max_examples=examples(15),
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @settings(max_examples=examples(15))
     @given(rows_of(repository), rows_of(repository))
     def check(first: Any, second: Any) -> None:
         def do(tx: Any) -> None:
@@ -187,7 +183,7 @@ def test_no_secret_is_stored_in_the_clear(store, name):
     redacted = [field for field in codec.fields if field in REDACTED_COLUMNS.get(repository.table, ())]
     texts_with_secrets = {field: with_secrets(hints[field]) for field in (*encrypted, *redacted)}
 
-    @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=3)
     @given(rows_of(repository))
     def check(plain: Any) -> None:
         new = replace(plain, **texts_with_secrets)

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.deployments import service
@@ -25,11 +25,7 @@ from support.stacks import find_run, world
 pytestmark = pytest.mark.slow
 
 
-@settings(
-    max_examples=examples(10),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_counts_are_exact_in_any_order_of_events(fleet, data):
     fleet.world.work.jobs.clear()  # of an example before that ended early

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
@@ -16,7 +16,7 @@ from stoker.hot.syntaxes import VERSIONS
 from stoker.hot.text import check_plain
 from stoker.model.errors import Invalid
 from stoker.store import rows
-from support.search import examples
+from support.search import at_once, examples
 
 pytestmark = pytest.mark.slow
 
@@ -129,13 +129,14 @@ def _check(world: Any, name: str, argument: Any, said: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(all_functions()))
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_any_argument_is_evaluated_or_refused(name: str, world: Any, data: st.DataObject) -> None:
     argument = _plain(data.draw(SHAPES.get(name, values) | values, label="argument"))
     said = _plain(data.draw(values, label="parameter and attribute"))
-    _check(world, name, argument, said)
-    _parsed(name, argument)
+    with at_once():
+        _check(world, name, argument, said)
+        _parsed(name, argument)
 
 
 def _parsed(name: str, argument: Any) -> None:
