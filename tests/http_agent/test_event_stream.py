@@ -48,6 +48,19 @@ def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
     assert names[-1] == ("end", "COMPLETE")
 
 
+def test_a_forced_cancellation_ends_the_stream_of_a_lost_server(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    agent.entries()
+    path = f"/software_deployments/{deployment['id']}"
+    stoker.until(lambda: stoker.heat("GET", f"{path}/runs").body["runs"][0]["channel"] == "STOKER_PUSH")
+    with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
+        assert next(events).data["status"] == "IN_PROGRESS"
+        stoker.heat("POST", f"{path}/cancel", {"force": True})
+        names = [(each.name, each.data.get("status")) for each in events]
+    assert names[-1] == ("end", "FAILED")
+    assert agent.entries()[0]["cancel"] is True  # it has not answered
+
+
 def test_a_stream_resumes_after_the_last_event(agent, stoker):
     deployment = deploy(stoker, agent.id)
     run = deployment["config_id"]

@@ -136,9 +136,8 @@ class Deployments(Collection[Deployment]):
 
     def wait(self, id_: str) -> None:
         """Return when the run has ended."""
-        for event in self.events(id_, ["status"]):
-            if event.name == "status" and event.json()["status"] != RUNNING:
-                return
+        for _ in self.events(id_, ["status"]):
+            pass
 
 
 def name_of(deployment: Mapping[str, Any]) -> str:

@@ -123,8 +123,8 @@ class DeploymentReader(Reader):
         """
         Return the next events.
 
-        ``log`` for each chunk, ``progress`` and ``status`` when they change, and ``end`` when no more events can
-        follow.
+        ``log`` for each chunk, ``progress`` and ``status`` when they change, and ``end`` when the run is over. After a
+        forced cancellation, the agent may still send output, or never, because its server is lost.
         """
         deployment, page = deployments.get(tx, self._id, self._project), runs.OutputPage([], more=False)
         if "log" in self._kinds:
@@ -136,7 +136,7 @@ class DeploymentReader(Reader):
             events += self.changes("progress", progress)
         status = {name: getattr(deployment, name) for name in ("status", "status_reason", "changed", "changed_items")}
         events += self.changes("status", status)
-        over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
+        over = not page.more and deployment.status != Status.IN_PROGRESS
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
 
 
