@@ -78,12 +78,30 @@ async def receive(chunks: AsyncIterator[bytes], until: Callable[[list[int]], boo
     return numbers_of(data)
 
 
-async def receive_all(app: Any, log: Log) -> list[int]:
-    reply = await open_stream(app, LogReader(log))
-    try:
-        return await receive(reply.chunks)
-    finally:
-        reply.leave()
+class Client:
+    """A client that receives all numbers of a log, in a task."""
+
+    def __init__(self, app: Any, log: Log) -> None:
+        self.numbers: list[int] = []
+        self.task = asyncio.create_task(self._receive(app, log))
+
+    async def _receive(self, app: Any, log: Log) -> list[int]:
+        reply = await open_stream(app, LogReader(log))
+        try:
+            return await receive(reply.chunks, self._note)
+        finally:
+            reply.leave()
+
+    def _note(self, numbers: list[int]) -> bool:
+        self.numbers = numbers
+        return False
+
+
+async def until_received(count: int, *clients: Client) -> None:
+    """Wait until each client has received so many numbers."""
+    async with asyncio.timeout(60):
+        while any(len(client.numbers) < count for client in clients):
+            await asyncio.sleep(0.001)
 
 
 def test_steady_output_is_read_with_pauses():
@@ -95,55 +113,60 @@ def test_steady_output_is_read_with_pauses():
             log.add(over=number == 39)
 
     async def run() -> list[int]:
-        received, _ = await asyncio.gather(receive_all(app_of(log), log), write())
+        received, _ = await asyncio.gather(Client(app_of(log), log).task, write())
         return received
 
     assert asyncio.run(run()) == log.numbers
     # The first is before anything is sent, and what comes next is looked for at once.
     between = [later - sooner for sooner, later in pairwise(log.times)]
     assert all(each > 0.9 * event_stream.PAUSE_SECONDS for each in between[1:])
-    assert len(between) < 12
 
 
 def test_full_pages_of_output_are_read_one_after_the_other(monkeypatch):
     monkeypatch.setattr(LogReader, "pause", 60.0)
     log = Log(100, page=10)
     log.is_over = True
-    assert asyncio.run(receive_all(app_of(log), log)) == log.numbers
+
+    async def run() -> list[int]:
+        return await Client(app_of(log), log).task
+
+    assert asyncio.run(run()) == log.numbers
 
 
-def test_streams_of_one_subject_read_and_encode_a_change_once():
+def test_streams_of_one_subject_read_and_encode_a_change_once(monkeypatch):
+    monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)  # no read without a change
     log = Log(5)
 
     async def run() -> list[list[int]]:
         app = app_of(log)
-        streams = [asyncio.create_task(receive_all(app, log)) for _ in range(16)]
-        await asyncio.sleep(0.3)
+        clients = [Client(app, log) for _ in range(16)]
+        await until_received(5, *clients)
         before = len(log.reads)
         log.add(3)
-        await asyncio.sleep(0.3)
+        await until_received(8, *clients)
         assert 1 <= len(log.reads) - before <= 2
         log.add(2, over=True)
-        received = await asyncio.gather(*streams)
+        received = await asyncio.gather(*(client.task for client in clients))
         assert not app.streams.feeds
         return received
 
     assert asyncio.run(run()) == [log.numbers] * 16
 
 
-def test_a_stream_that_begins_later_reads_what_the_others_have_read():
+def test_a_stream_that_begins_later_reads_what_the_others_have_read(monkeypatch):
+    monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)
     log = Log(30, page=7)
 
     async def run() -> list[list[int]]:
         app = app_of(log)
-        first = asyncio.create_task(receive_all(app, log))
-        await asyncio.sleep(0.1)
+        first = Client(app, log)
+        await until_received(30, first)
         reads = len(log.reads)
-        later = asyncio.create_task(receive_all(app, log))
-        await asyncio.sleep(0.1)
+        later = Client(app, log)
+        await until_received(30, later)
         assert len(log.reads) == reads
         log.add(20, over=True)
-        return [await first, await later]
+        return [await first.task, await later.task]
 
     assert asyncio.run(run()) == [log.numbers] * 2
 
@@ -180,16 +203,16 @@ def test_a_client_that_is_too_slow_loses_its_stream_and_no_other_does(monkeypatc
         slow = await open_stream(app, LogReader(log))
         begin = await receive(slow.chunks, lambda numbers: len(numbers) >= 5)
         slow = await open_stream(app, LogReader(log))
-        fast = asyncio.create_task(receive_all(app, log))
-        for _ in range(5):
-            await asyncio.sleep(0.1)
+        fast = Client(app, log)
+        for count in range(5, 30, 5):
+            await until_received(count, fast)
             log.add(5)
-        late = asyncio.create_task(receive_all(app, log))
-        await asyncio.sleep(0.2)
+        late = Client(app, log)
+        await until_received(30, fast, late)
         log.add(over=True)
         lost = await receive(slow.chunks)
         assert (begin, lost) == (list(range(5)), [])
-        return await fast, await late, log.numbers
+        return await fast.task, await late.task, log.numbers
 
     fast, late, numbers = asyncio.run(run())
     assert fast == late == numbers
@@ -200,10 +223,10 @@ def test_only_what_was_notified_is_read_after_the_beginning():
 
     async def run() -> None:
         app = app_of(log)
-        stream = asyncio.create_task(receive_all(app, log))
-        await asyncio.sleep(0.2)
+        client = Client(app, log)
+        await until_received(1, client)
         log.add(over=True)
-        await stream
+        await client.task
 
     asyncio.run(run())
     assert log.reads[0] is None
@@ -217,7 +240,7 @@ def test_a_quiet_stream_is_kept_alive(monkeypatch):
     async def run() -> list[bytes]:
         reply = await open_stream(app_of(log), LogReader(log))
         try:
-            return [await asyncio.wait_for(anext(reply.chunks), 5) for _ in range(4)]
+            return [await asyncio.wait_for(anext(reply.chunks), 60) for _ in range(4)]
         finally:
             reply.leave()
 
@@ -229,10 +252,10 @@ def test_the_end_of_the_server_ends_a_stream():
 
     async def run() -> list[int]:
         app = app_of(log)
-        stream = asyncio.create_task(receive_all(app, log))
-        await asyncio.sleep(0.1)
+        client = Client(app, log)
+        await until_received(1, client)
         app.waiters.close()
-        return await asyncio.wait_for(stream, 5)
+        return await asyncio.wait_for(client.task, 60)
 
     assert asyncio.run(run()) == [0]
 

@@ -17,6 +17,7 @@ from stoker.store.open import Store
 from stoker.store.sql import insert, sql
 from support import databases, tables
 from support.processes import running
+from support.waiting import until
 
 #: The schema of version 1, which the migrations begin with: from the first migration on, a copy of the first release's
 #: ``schema.sql``.
@@ -202,15 +203,12 @@ def test_a_migration_waits_for_a_running_one(empty_postgresql):
         other.execute(f"SELECT pg_advisory_lock({migrate._LOCK})")
         waiting.stdin.write("\n")
         waiting.stdin.flush()
-        for _ in range(2000):
-            (found,) = other.execute(
-                "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
+        until(
+            lambda: other.execute(
+                "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
                 " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
             ).fetchone()
-            if found:
-                break
-            other.execute("SELECT pg_sleep(0.01)")
-        assert found == 1
+        )
         assert other.execute("SELECT to_regclass('stacks')").fetchone() == (None,)
         other.execute(f"SELECT pg_advisory_unlock({migrate._LOCK})")
         waiting.communicate(timeout=60)

@@ -172,7 +172,7 @@ def test_an_interrupted_batch_closes_the_connection(pipeline, connection, monkey
 def test_a_batch_without_an_answer_in_time_closes_the_connection(pipeline, connection):
     pipeline.answer_seconds = 0.2
     with pytest.raises(psycopg.OperationalError, match="has not answered for"):
-        pipeline.run([(b"SELECT pg_sleep(1)", ())])
+        pipeline.run([(b"SELECT pg_sleep(300)", ())])
     assert connection.closed
 
 

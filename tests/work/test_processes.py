@@ -20,7 +20,7 @@ from support.work import count_jobs
 
 pytestmark = pytest.mark.slow
 
-#: Runs jobs and appends their begin and end to a file. The job "hang" never ends.
+#: Runs jobs and appends their begin and end to a file. The job "hang" never ends, "meet" when three processes run it.
 _WORKER = """
 import os, sys, time
 from stoker.store.open import Store
@@ -34,6 +34,8 @@ def handle(args):
     record(f"begin {args['key']} {args['n']}")
     if args["n"] == "hang":
         time.sleep(600)
+    while args["n"] == "meet" and len({line.split()[3] for line in open(path) if " meet " in line}) < 3:
+        time.sleep(0.02)
     time.sleep(0.002)
     record(f"end {args['key']} {args['n']}")
 work = Work(store)
@@ -119,11 +121,14 @@ def defer(store: Store, keys: list[str]) -> None:
 
 def test_processes_share_the_jobs_and_a_key_never_runs_twice_at_a_time_postgresql(shared_store, shared_workers):
     shared_workers.start(3)
+    work = Work(shared_store)
+    # More than two processes have threads for.
+    for n in range(9):
+        shared_store.write(lambda tx, n=n: work.defer(tx, "k", f"meet{n}", {"key": f"meet{n}", "n": "meet"}))
     defer(shared_store, [f"key{n % 20}" for n in range(600)])
     until(lambda: count_jobs(shared_store) == 0)
     lines = shared_workers.lines()
-    assert Counter(n for word, _, n, _ in lines if word == "end") == Counter(map(str, range(600)))
-    assert len({process for *_, process in lines}) == 3
+    assert Counter(n for word, _, n, _ in lines if word == "end") == Counter([*map(str, range(600)), *["meet"] * 9])
     running: set[str] = set()
     for word, key, *_ in lines:
         assert (key in running) == (word == "end")
@@ -142,7 +147,7 @@ def test_another_process_takes_over_the_jobs_of_a_killed_one_postgresql(shared_s
     assert count_jobs(shared_store) == 5
     shared_workers.start(1)
     until(
-        lambda: Counter(key for _, key, n, _ in shared_workers.lines() if n == "hang") == dict.fromkeys("abcd", 2), 60
+        lambda: Counter(key for _, key, n, _ in shared_workers.lines() if n == "hang") == dict.fromkeys("abcd", 2), 120
     )
     assert ["a", "after"] not in [line[1:3] for line in shared_workers.lines()]
     with shared_store.read() as tx:
@@ -160,7 +165,7 @@ def test_the_next_process_runs_the_jobs_of_a_killed_one(store, workers):
     store.write(lambda tx: work.defer(tx, "k", "b", {"key": "b", "n": 3}))
     workers.start(1)
     until(lambda: ["end", "b", "3"] in [line[:3] for line in workers.lines()])
-    until(lambda: len([line for line in workers.lines() if line[:3] == ["begin", "a", "hang"]]) == 2, 60)
+    until(lambda: len([line for line in workers.lines() if line[:3] == ["begin", "a", "hang"]]) == 2, 120)
 
 
 def test_a_process_that_stops_returns_its_jobs_to_the_queue_at_once(store):
@@ -177,12 +182,12 @@ def test_a_process_that_stops_returns_its_jobs_to_the_queue_at_once(store):
     first.start()
     store.write(lambda tx: first.defer(tx, "k", "a", {}))
     try:
-        assert begun.wait(20)
+        assert begun.wait(60)
         first.stop(timeout=0.5)
         with store.read() as tx:
             assert query.rows(tx, "SELECT state, owner, attempts FROM jobs") == [("WAITING", None, 0)]
         second.start()
-        assert done.wait(20)
+        assert done.wait(60)
     finally:
         release.set()
         second.stop()
