@@ -12,12 +12,13 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from stoker.backends.service_client import ServiceClient, StokerLogin, SwiftLogin
+from stoker.backends.logins import log_in_projects, open_session, open_swift_session
 from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver
 from stoker.failures import ServiceUnavailable
 from stoker.json_values import decode
 from stoker.model.errors import Invalid
+from stoker.service_client import ServiceClient
 from stoker.store.remote_objects import OBJECT, QUEUE, VERSIONS, RemoteObject
 from support.backends import ask
 from support.http_stub import Said, answering
@@ -34,7 +35,7 @@ def clouds(tmp_path, monkeypatch):
 def swift_client(url):
     auth = {"auth_url": f"{url}/auth/v1.0", "username": "proj:user", "password": "pw"}
     Path(os.environ["OS_CLIENT_CONFIG_FILE"]).write_text(yaml.safe_dump({"clouds": {"swift": {"auth": auth}}}))
-    return ServiceClient(f"{url}/v1/AUTH_proj", SwiftLogin("swift", "object_store_cloud"))
+    return ServiceClient(f"{url}/v1/AUTH_proj", lambda: open_swift_session("swift", "object_store_cloud"))
 
 
 def now():
@@ -51,7 +52,9 @@ DRIVERS = {
     ),
     "zaqar": (
         *(QUEUE, "zaqar"),
-        lambda url: ZaqarDriver(ServiceClient(url, StokerLogin(lambda _: None)), b"secret", None, now),
+        lambda url: ZaqarDriver(
+            ServiceClient(url, open_session, log_in_projects(lambda _: None)), b"secret", None, now
+        ),
         False,
     ),
 }

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from stoker.backends.logins import open_session
 from stoker.backends.remote_object_controller import ExternalObjects, RemoteObjects
-from stoker.backends.service_client import ServiceClient
 from stoker.backends.swift import SwiftDriver
+from stoker.service_client import ServiceClient
 from stoker.stacks import operations
 from stoker.types.server_base import PUBLISH
 from support import query
@@ -24,7 +25,7 @@ SERVER = define("OS::Heat::DeployedServer", name="machine", software_config_tran
 
 @pytest.fixture
 def here(store):
-    hand = SwiftDriver(URL, ServiceClient(URL, None), b"secret", lambda: datetime.now(UTC))
+    hand = SwiftDriver(URL, ServiceClient(URL, open_session), b"secret", lambda: datetime.now(UTC))
     return world(store, objects=lambda work: ExternalObjects(RemoteObjects(work), hand, hand))
 
 

@@ -67,6 +67,7 @@ def configure(level: str, folder: Path | None, *, worker: int | None = None) -> 
     logging.basicConfig(level=level.upper(), handlers=handlers, force=True)
     for noisy in ("httpcore2", "httpx2", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns of each connection beyond its pool
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -10,7 +10,6 @@ from stoker.backends.provider import OwnedObject, Provider, ProviderSite
 from stoker.store.tx import Tx
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.constraints import CloudConstraints
-from stoker_openstack.cloud.delegated_credentials import OwnerLogin
 from stoker_openstack.cloud.factory import OpenStack, create_openstack, start_openstack
 from stoker_openstack.interface import Cloud
 from stoker_openstack.simulated import LocalCloud
@@ -39,10 +38,15 @@ def _offer(site: ProviderSite, openstack: OpenStack) -> Provider:
     def collect_garbage(dry_run: bool) -> Iterator[CollectedObject]:
         return sweep.collect_all(site.store, credentials, openstack.site, dry_run=dry_run)
 
+    owner_login = None
+    if delegations is not None:
+        from stoker_openstack.cloud.owner_login import OwnerLogin  # only with users at a Keystone
+
+        owner_login = partial(OwnerLogin, delegations)
     return Provider(
         offered={Cloud: openstack.cloud},
         delegations=delegations,
-        owner_login=OwnerLogin(delegations) if delegations is not None else None,
+        owner_login=owner_login,
         open_constraints=open_constraints,
         find_owned=find_owned,
         collect_garbage=collect_garbage,

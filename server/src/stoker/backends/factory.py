@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from stoker import cloud_entries
 from stoker.backends.keystone_users import USER, KeystoneUserController
 from stoker.backends.reconciler import Controller, Reconciler
 from stoker.backends.remote_object_controller import (
@@ -16,9 +18,9 @@ from stoker.backends.remote_object_controller import (
     RemoteObjects,
 )
 from stoker.backends.result_polling import OnSignal, ResultPoller
-from stoker.backends.service_client import CloudLogin, ServiceClient, StokerLogin, SwiftLogin
 from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver, ZaqarQueues
+from stoker.service_client import ServiceClient
 from stoker.settings import OFF, Settings
 from stoker.store import remote_objects
 from stoker.store.open import Store
@@ -95,10 +97,7 @@ def create_backends(
     if settings.messaging == OFF:
         queues = DisabledQueues()
     elif not settings.embeds_queues:
-        cloud = settings.messaging_cloud
-        client = ServiceClient(
-            settings.messaging, CloudLogin(cloud, "messaging_cloud") if cloud else StokerLogin(token_of)
-        )
+        client = _zaqar_client(settings, token_of)
         drivers[remote_objects.QUEUE] = ZaqarDriver(client, secret, caller if settings.signal_webhooks else None, now)
         queues = ZaqarQueues(desired, settings.messaging)
     return ExternalServices(objects, queues, drivers)
@@ -126,4 +125,17 @@ def start_backends(
 
 
 def _swift_client(settings: Settings) -> ServiceClient:
-    return ServiceClient(settings.object_store, SwiftLogin(settings.object_store_cloud, "object_store_cloud"))
+    # Imported late, because most sites need no login at another service.
+    from stoker.backends.logins import open_swift_session
+
+    session = partial(open_swift_session, settings.object_store_cloud, "object_store_cloud")
+    return ServiceClient(settings.object_store, session)
+
+
+def _zaqar_client(settings: Settings, token_of: Callable[[str], str | None]) -> ServiceClient:
+    from stoker.backends.logins import log_in_projects, open_session  # as above
+
+    if settings.messaging_cloud:
+        session = partial(cloud_entries.open_session, settings.messaging_cloud, "messaging_cloud")
+        return ServiceClient(settings.messaging, session)
+    return ServiceClient(settings.messaging, open_session, log_in_projects(token_of))

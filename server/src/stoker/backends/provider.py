@@ -18,16 +18,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stoker.backends.garbage_collector import CollectedObject
-from stoker.backends.service_client import Login
 from stoker.model.errors import Invalid
 from stoker.model.stack import Stack
 from stoker.settings import Settings
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
+
+if TYPE_CHECKING:
+    from keystoneauth1.plugin import BaseAuthPlugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +110,8 @@ class Provider:
     offered: Mapping[type[Any], Any] = field(default_factory=dict)
     #: None unless Stoker acts for the owners of stacks.
     delegations: Delegations | None = None
-    #: The login for requests that ``delegations`` permit. In place of a project, callers name a root stack.
-    owner_login: Login | None = None
+    #: Returns the login for requests that ``delegations`` permit for a root stack.
+    owner_login: Callable[[str], BaseAuthPlugin] | None = None
     #: (token, project id): returns the checks of one request, which may look up values as the token's user.
     open_constraints: Callable[[str, str], Constraints] | None = None
     #: Returns the objects with these external ids that belong to resources already.

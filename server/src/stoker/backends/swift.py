@@ -20,8 +20,8 @@ from urllib.parse import quote, urlencode
 import structlog
 
 from stoker.backends.result_polling import TOLERANCE, Result
-from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.objects import tempurl
+from stoker.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.store.remote_objects import RemoteObject
 
 #: Limit of a result in bytes.
@@ -59,18 +59,16 @@ class SwiftDriver:
 
     def prepare(self) -> None:
         """Create the container. Raises ServiceUnavailable and ServiceRejected."""
-        check_status(
-            self._client.send_request("PUT", f"/{self._container}", headers={_KEY_HEADER: self._key}), 201, 202
-        )
+        check_status(self._client.send("PUT", f"/{self._container}", headers={_KEY_HEADER: self._key}), 201, 202)
 
     def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         if remote_object.body is None:
             return {}
         content, headers = remote_object.body.encode(), {"Content-Type": "application/json"}
-        answer = self._client.send_request("PUT", self._path(remote_object), content=content, headers=headers)
+        answer = self._client.send("PUT", self._path(remote_object), content=content, headers=headers)
         if answer.status_code == 404:
             self.prepare()
-            answer = self._client.send_request("PUT", self._path(remote_object), content=content, headers=headers)
+            answer = self._client.send("PUT", self._path(remote_object), content=content, headers=headers)
         check_status(answer, 201, 202)
         return {}
 
@@ -78,7 +76,7 @@ class SwiftDriver:
         self.discard(remote_object.name)
 
     def discard(self, name: str) -> None:
-        check_status(self._client.send_request("DELETE", f"/{self._container}/{quote(name)}"), 204, 404)
+        check_status(self._client.send("DELETE", f"/{self._container}/{quote(name)}"), 204, 404)
 
     def close(self) -> None:
         self._client.close()
@@ -90,7 +88,7 @@ class SwiftDriver:
         marker = ""
         while True:
             query = urlencode({"format": "json", "prefix": prefix, "marker": marker})
-            answer = self._client.send_request("GET", f"/{container}?{query}")
+            answer = self._client.send("GET", f"/{container}?{query}")
             if answer.status_code == 404:
                 return
             check_status(answer, 200)
@@ -103,7 +101,7 @@ class SwiftDriver:
 
     def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
         """Return the result, if one was written since the run began and is not stored yet."""
-        head = self._client.send_request("HEAD", self._path(remote_object))
+        head = self._client.send("HEAD", self._path(remote_object))
         if head.status_code == 404 or head.headers.get("Content-Length") == "0":
             return []
         check_status(head, 200)
@@ -120,7 +118,7 @@ class SwiftDriver:
 
     def _read(self, path: str) -> Result | None:
         """Return the object's content; None if the object does not exist."""
-        answer = self._client.send_request("GET", path, headers={"Range": f"bytes=0-{_LONGEST}"})
+        answer = self._client.send("GET", path, headers={"Range": f"bytes=0-{_LONGEST}"})
         stamp = answer.headers.get("X-Timestamp", "")
         if answer.status_code == 404:
             return None
@@ -148,14 +146,14 @@ class SwiftVersionsDriver(SwiftDriver):
 
         If the Swift does not support versions, the driver logs a warning: only the latest version is found.
         """
-        check_status(self._client.send_request("PUT", f"/{self._archive}"), 201, 202)
+        check_status(self._client.send("PUT", f"/{self._archive}"), 201, 202)
         headers = {_KEY_HEADER: self._key, _ARCHIVE_HEADER: self._archive}
-        answer = self._client.send_request("PUT", f"/{self._container}", headers=headers)
+        answer = self._client.send("PUT", f"/{self._container}", headers=headers)
         if answer.status_code == 412:
             super().prepare()
         else:
             check_status(answer, 201, 202)
-        if _ARCHIVE_HEADER not in self._client.send_request("HEAD", f"/{self._container}").headers:
+        if _ARCHIVE_HEADER not in self._client.send("HEAD", f"/{self._container}").headers:
             _log.warning("swift.versions_unavailable", remedy="allow_versioned_writes = true")
 
     def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
@@ -163,7 +161,7 @@ class SwiftVersionsDriver(SwiftDriver):
         known_stamps = set((remote_object.last_result or "").split())
         results: dict[str, Result] = {}
         # The current version first: if it is overwritten meanwhile, it appears in the archive.
-        now = self._client.send_request("HEAD", self._path(remote_object))
+        now = self._client.send("HEAD", self._path(remote_object))
         if now.status_code != 404:
             check_status(now, 200)
             if now.headers.get("X-Timestamp", "") not in known_stamps:
@@ -180,7 +178,7 @@ class SwiftVersionsDriver(SwiftDriver):
         for _ in range(_TRIES):
             archived = self._list_archive(name)
             for version in archived:
-                check_status(self._client.send_request("DELETE", f"/{self._archive}/{quote(version)}"), 204, 404)
+                check_status(self._client.send("DELETE", f"/{self._archive}/{quote(version)}"), 204, 404)
             super().discard(name)
             if not archived:
                 return

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from stoker.backends.remote_object_controller import AGENT, RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
-from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.embedded import DOCUMENT_TTL
 from stoker.failures import ServiceRejected
 from stoker.messaging.signed_urls import agents_until, format_time
+from stoker.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.store import remote_objects, rows
 from stoker.store.remote_objects import RemoteObject
 from stoker.store.tx import Tx
@@ -104,7 +104,7 @@ class ZaqarDriver:
     def prepare(self) -> None:
         """Only check that the service answers: queues are created one by one."""
         with suppress(ServiceRejected):
-            self._service.send_request("GET", "/v2/ping", headers=self._headers, signed=True)
+            self._service.send("GET", "/v2/ping", headers=self._headers, signed=True)
 
     def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         details = dict(remote_object.details)
@@ -186,7 +186,7 @@ class ZaqarDriver:
     def _send(self, verb: str, queue: RemoteObject, below: str = "", body: Any = None) -> Any:
         """Send a request with a login in the queue's project. ``below`` is the path below the queue's."""
         content = None if body is None else json.dumps(body).encode()
-        return self._service.send_request(
+        return self._service.send(
             verb, _path(queue) + below, project_id=queue.project_id, content=content, headers=self._headers
         )
 
@@ -213,7 +213,7 @@ class ZaqarDriver:
                 "URL-Methods": ",".join(signed["methods"]),
             }
             with suppress(ServiceRejected):
-                return self._service.send_request(verb, f"{_path(queue)}/messages{query}", headers=headers, signed=True)
+                return self._service.send(verb, f"{_path(queue)}/messages{query}", headers=headers, signed=True)
         return self._send(verb, queue, f"/messages{query}")
 
 

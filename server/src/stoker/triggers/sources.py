@@ -162,7 +162,8 @@ def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
     )
 
 
-def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Source:
+def _triggered_type(engine: Engine, resource: Resource) -> RunsConfig | ProvidesConfig:
+    """Return the type of a resource that can be triggered. Raises Invalid."""
     kind = engine.type(resource.type)
     if not isinstance(kind, RunsConfig | ProvidesConfig):
         raise Invalid(
@@ -171,9 +172,14 @@ def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> So
         )
     if resource.action in (Action.INIT, Action.DELETE) or not resource.properties:
         raise Invalid(f"The resource {resource.name} is not there yet, or is going: there is nothing to trigger.")
+    if isinstance(kind, ProvidesConfig) and not resource.physical_id:
+        raise Invalid(f"The resource {resource.name} has no config.")
+    return kind
+
+
+def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Source:
+    kind = _triggered_type(engine, resource)
     if isinstance(kind, ProvidesConfig):
-        if not resource.physical_id:
-            raise Invalid(f"The resource {resource.name} has no config.")
         members = _list_users(tx, engine, stack, resource)
         present: Mapping[str, Any] = {"config": resource.physical_id}
         defaults: Mapping[str, Any] = {}

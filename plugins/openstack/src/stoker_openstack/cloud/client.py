@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from stoker.backends.service_client import rejecting_malformed
 from stoker.failures import CircuitBreaker, ServiceRejected, ServiceUnavailable
+from stoker.service_client import rejecting_malformed
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ this site has a delegation of its own with the same trust, because Keystone crea
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -164,22 +162,3 @@ class DelegatedCredentials:
     def _end(self, tx: Tx, delegation: Delegation) -> None:
         delegations.save(tx, replace(delegation, is_ended=True))
         self._work.defer_once(tx, REVOKE, delegation.id, {"id": delegation.id})
-
-
-class OwnerLogin:
-    """Implements ``service_client.Login`` with delegations. Instead of a project, callers name a root stack."""
-
-    def __init__(self, credentials: DelegatedCredentials) -> None:
-        self._credentials = credentials
-
-    def headers(self, _http: Any, root_id: str) -> Mapping[str, str]:
-        try:
-            return {"X-Auth-Token": self._credentials.open(root_id).client.token()}
-        except CloudFailure as error:
-            raise ServiceRejected(str(error), 401) from None
-
-    def forget(self, root_id: str) -> None:
-        try:
-            self._credentials.open(root_id).client.forget_token()
-        except CloudFailure:
-            return  # there is no delegation any more

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from keystoneauth1.session import Session
 
 from stoker.failures import ServiceRejected
-from stoker.identity.keystone.client import GuardedSession
+from stoker.identity.keystone.client import open_service
 from stoker.identity.stack_users import ROLE
 
 _SETTINGS = "see the entry of clouds.yaml that stack_domain_cloud names"
@@ -30,7 +30,7 @@ class Accounts:
     """
 
     def __init__(self, session: Session, url: str) -> None:
-        self._session = GuardedSession(session, url)
+        self._service = open_service(session, url)
         self._lock = threading.Lock()
         self._role: str | None = None
 
@@ -119,7 +119,7 @@ class Accounts:
         return self._call(lambda session: session.auth.get_access(session))
 
     def _request(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = (200, 201, 204)) -> Any:
-        answer = self._call(lambda session: self._session.send(session, verb, path, json=body))
+        answer = self._call(lambda session: self._service.request(session, verb, path, json=body))
         if answer.status_code in allowed:
             return answer
         refusal = f"Keystone refuses {verb} {path.partition('?')[0]} ({answer.status_code}): {_SETTINGS}"
@@ -127,7 +127,7 @@ class Accounts:
 
     def _call(self, do: Callable[[Session], Any]) -> Any:
         try:
-            return self._session.call(do)
+            return self._service.call(do)
         except ServiceRejected as error:
             refusal = f"Keystone refuses the login of stack_domain_cloud ({error.status}): {_SETTINGS}"
             raise ServiceRejected(refusal, error.status) from None

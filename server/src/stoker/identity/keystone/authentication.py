@@ -22,7 +22,7 @@ from stoker import cloud_entries
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2, stack_users
 from stoker.identity.keystone.accounts import Accounts
-from stoker.identity.keystone.client import Body, Client, GuardedSession, Refused
+from stoker.identity.keystone.client import Body, Client, Refused, open_service
 from stoker.identity.passwords import LoginLimiter
 from stoker.identity.stack_users import Ec2Keys
 from stoker.identity.tokens import ADMIN
@@ -154,7 +154,7 @@ class KeystoneLogins:
 
     def __init__(self, session: Session, url: str) -> None:
         """``session`` has the certificates and timeouts; its own login is not used. ``url`` includes the version."""
-        self._session = GuardedSession(session, url)
+        self._service = open_service(session, url)
         self._limiter = LoginLimiter()
 
     def log_in(self, name: str, password: str, domain: str, address: str) -> str:
@@ -194,8 +194,8 @@ class KeystoneLogins:
     def _send(self, verb: str, path: str, **options: Any) -> Any:
         """Send a request without Stoker's own login. Raises Unauthorized, Unavailable."""
         try:
-            answer = self._session.call(
-                lambda session: self._session.send(session, verb, path, authenticated=False, **options)
+            answer = self._service.call(
+                lambda session: self._service.request(session, verb, path, authenticated=False, **options)
             )
         except (ServiceUnavailable, ServiceRejected):
             raise Unavailable("Keystone does not answer; try again later") from None

@@ -1,8 +1,4 @@
-"""
-Sessions at Keystone, and the client with which Stoker validates tokens and signatures, with a login of its own.
-
-A circuit breaker keeps threads from waiting for a network that drops packets.
-"""
+"""The client with which Stoker validates tokens and signatures at Keystone, with a login of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import structlog
-from keystoneauth1 import exceptions
 from keystoneauth1.session import Session
 
 from stoker.failures import CircuitBreaker, ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2
 from stoker.model.errors import Unauthorized, Unavailable
+from stoker.service_client import ServiceClient
 
 _log = structlog.get_logger("stoker.keystone")
 #: Seconds between two renewals of Stoker's own token after a 401: a wrong signature and a revoked token look the same.
@@ -29,41 +25,9 @@ Body = Mapping[str, Any]
 T = TypeVar("T")
 
 
-class GuardedSession:
-    """
-    Requests with the login of a keystoneauth session, to Keystone's API at ``url``.
-
-    All methods raise ServiceUnavailable if Keystone does not answer, and ServiceRejected if it refuses the login.
-    """
-
-    def __init__(self, session: Session, url: str) -> None:
-        self._session = session
-        self._url = url
-        self._breaker = CircuitBreaker(url)
-
-    def send(self, session: Session, verb: str, path: str, **options: Any) -> Any:
-        """Send a request inside ``call``."""
-        return session.request(self._url + path, verb, raise_exc=False, redirect=False, log=False, **options)
-
-    def call(self, do: Callable[[Session], T]) -> T:
-        """Return the result of ``do(session)``."""
-        with self._breaker.guard():
-            try:
-                result = do(self._session)
-                status = getattr(result, "status_code", 200)
-            except exceptions.HttpError as error:  # only the session's own login raises HTTP errors
-                status = error.http_status
-                if status < 500:
-                    raise ServiceRejected(f"Keystone at {self._url} refuses the login ({status})", status) from None
-            except exceptions.ClientException as error:
-                raise ServiceUnavailable(f"Keystone at {self._url} does not answer: {error}") from None
-            if status >= 500 or status == 429:
-                raise ServiceUnavailable(f"Keystone at {self._url} returned status {status}")
-            return result
-
-    def invalidate(self) -> None:
-        """Log in again before the next request."""
-        self._session.invalidate()
+def open_service(session: Session, url: str) -> ServiceClient:
+    """Return a client for Keystone's API at ``url``, with the login of the session."""
+    return ServiceClient(url, lambda: session, breaker=CircuitBreaker(url))
 
 
 class Refused(Unavailable):
@@ -74,7 +38,7 @@ class Client:
     """A client for Keystone's v3 API. ``url`` includes the version."""
 
     def __init__(self, session: Session, url: str, settings_named: str) -> None:
-        self._session = GuardedSession(session, url)
+        self._service = open_service(session, url)
         self._url = url
         #: Names of the settings to check if Keystone refuses Stoker's login; part of error messages.
         self._settings_named = settings_named
@@ -86,7 +50,7 @@ class Client:
         if not _TOKEN.fullmatch(subject):
             return None
         path, headers = "/auth/tokens?nocatalog", {"X-Subject-Token": subject}
-        answer = self._call(lambda session: self._session.send(session, "GET", path, headers=headers))
+        answer = self._call(lambda session: self._service.request(session, "GET", path, headers=headers))
         if answer.status_code == 404:
             return None
         if answer.status_code == 200:
@@ -114,7 +78,7 @@ class Client:
         answer = self._ask_signed(credentials)
         if answer.status_code == 401 and time.monotonic() - self._doubted > _DOUBT:
             self._doubted = time.monotonic()
-            self._session.invalidate()
+            self._service.invalidate()
             answer = self._ask_signed(credentials)
         if answer.status_code in (200, 201):
             return _body(answer), answer.headers.get("X-Subject-Token")
@@ -133,13 +97,13 @@ class Client:
         def ask(session: Session) -> Any:
             # With ``authenticated``, the session takes each 401 as the end of its own token and logs in again.
             headers = {"X-Auth-Token": session.get_token()}
-            return self._session.send(session, "POST", "/ec2tokens", headers=headers, json=body, authenticated=False)
+            return self._service.request(session, "POST", "/ec2tokens", headers=headers, json=body, authenticated=False)
 
         return self._call(ask)
 
     def _call(self, do: Callable[[Session], T]) -> T:
         try:
-            return self._session.call(do)
+            return self._service.call(do)
         except ServiceUnavailable:
             raise Unavailable(f"Keystone at {self._url} does not answer; try again later") from None
         except ServiceRejected as error:
