@@ -287,14 +287,16 @@ def test_the_table_shows_each_server(console):
     table.update(watch, watch.targets[2])
     table.add_output({"server_id": "id3", "seq": 1, "stream": "stdout", "data": "one\ntwo\n"})
 
-    rows = [re.split(r"  +", line) for line in drawn(table, console)]
+    head, bar, *rows = [re.split(r"  +", line) for line in drawn(table, console)]
 
+    assert head[:2] == ["n", "IN_PROGRESS"]
+    assert bar[-1] == "1 of 4"
     assert rows[0] == ["s2", "FAILED", "10.0 s", "it broke"]
     assert rows[1] == ["s1", "RUNNING", "━━━━━", "25 %", "a\\x1b[2J b"]
     assert rows[2][:2] == ["s\\x1b3", "DELIVERED"]
     assert rows[2][-1] == "two"
     assert rows[3] == ["s0", "QUEUED"]
-    assert rows[4][:3] == ["n", "IN_PROGRESS", "0 of 4 complete, 1 failed, 2 running, 1 queued"]
+    assert rows[4] == ["0 of 4 complete, 1 failed, 2 running, 1 queued"]
 
 
 def test_the_table_fits_the_screen(console):
@@ -306,11 +308,7 @@ def test_the_table_fits_the_screen(console):
 
     assert len(shown) < console.height
     assert max(len(line) for line in shown) <= console.width
-    assert "… and 984 more" in shown[-2]
-
-
-def test_nothing_is_drawn_before_the_first_snapshot(console):
-    assert drawn(TriggerTable(console), console) in ([], [""])
+    assert shown[-1].endswith("; 985 more")
 
 
 def test_running_servers_and_recent_failures_are_listed_first():

@@ -1,8 +1,10 @@
-"""Live views of a stack: an updated list with a bar on a terminal, or one line per event elsewhere."""
+"""Live views of an operation, and those of a stack: drawn on a terminal, or one line per event elsewhere."""
 
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -17,7 +19,7 @@ from stoker_client.shapes import Resource
 from stoker_client.stacks import Snapshot, is_of_stack
 
 REDRAWS = 4  # per second
-MARGIN = 4  # lines for the head, the counts and the prompt
+_MARGIN = 5  # lines for the head, the bar, the counts and the prompt
 _BAR = 40
 
 #: Heat's reason of a resource without remarks.
@@ -72,16 +74,61 @@ def one_line(*words: str) -> str:
     return printable(" ".join("  ".join(word for word in words if word).splitlines())).rstrip()
 
 
+@dataclass(frozen=True)
+class View:
+    """What a terminal shows of an operation."""
+
+    name: str
+    status: str
+    #: The objects that are shown, most important first; their last cells are cut to the width.
+    rows: Sequence[Sequence[RenderableType]]
+    #: What there is besides the rows.
+    rest: str = ""
+    #: How many objects are done, and of how many.
+    done: tuple[int, int] | None = None
+
+
 class Drawn:
-    """Shows the result of ``render`` on ``console`` and refreshes it periodically."""
+    """Shows an operation on stderr, and refreshes it: its status and time, a bar of what is done, and its objects."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._clock = Clock()
+        self._lock = threading.Lock()  # the refresh runs in another thread
 
-    def render(self) -> RenderableType:
-        """Return the current view."""
+    def view(self, room: int) -> View | None:
+        """Return the current view with at most ``room`` rows, or None before the first update."""
         raise NotImplementedError
+
+    def render(self) -> Group:
+        """Return what is drawn."""
+        with self._lock:
+            view = self.view(max(self._console.height - _MARGIN, 3))
+        if view is None:
+            return Group()
+        status = view.status, color(view.status)
+        head = Text.assemble((printable(view.name), "bold"), "  ", status, (self._seconds(""), "dim"), no_wrap=True)
+        parts: list[RenderableType] = [head]
+        if view.done is not None:
+            done, total = view.done
+            bar = Table.grid(padding=(0, 2, 0, 0))
+            bar.add_row(ProgressBar(total=total, completed=done, width=_BAR), Text(f"{done} of {total}"))
+            parts.append(bar)
+        if view.rows:
+            rows = Table.grid(padding=(0, 2, 0, 0))
+            for _ in view.rows[0][:-1]:
+                rows.add_column(no_wrap=True)
+            rows.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
+            for row in view.rows:
+                rows.add_row(*row)
+            parts.append(rows)
+        if view.rest:
+            parts.append(Text(view.rest, style="dim", no_wrap=True))
+        return Group(*parts)
+
+    def _seconds(self, key: str) -> str:
+        elapsed = self._clock.elapsed(key)
+        return f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first update, so the time is unknown
 
     def __enter__(self) -> Self:
         self._live = Live(console=self._console, get_renderable=self.render, refresh_per_second=REDRAWS)
@@ -113,7 +160,7 @@ class Lines(Plain):
 
 class LiveStack(Drawn):
     """
-    Shows the operation on a stack on stderr: a bar of what is done, and what runs now, for how long and its last line.
+    Shows the operation on a stack: what runs now, for how long and its last line.
 
     Failed resources stay; completed ones and those that have not begun are only counted.
     """
@@ -126,72 +173,45 @@ class LiveStack(Drawn):
 
     def update(self, snapshot: Snapshot) -> None:
         """Show ``snapshot`` from the next refresh on."""
-        self._clock.see("", snapshot.status)
-        for resource in snapshot.resources:
-            self._clock.see(f"/{resource['resource_name']}", resource["resource_status"])
-        self._total = max(self._total, len(snapshot.resources))
-        self._snapshot = snapshot
+        with self._lock:
+            self._clock.see("", snapshot.status)
+            for resource in snapshot.resources:
+                self._clock.see(f"/{resource['resource_name']}", resource["resource_status"])
+            self._total = max(self._total, len(snapshot.resources))
+            self._snapshot = snapshot
 
-    def render(self) -> Group:
+    def view(self, room: int) -> View | None:
         """Return the current view."""
         snapshot = self._snapshot
         if snapshot is None:
-            return Group()
-        color_ = color(snapshot.status)
-        head = Text.assemble(
-            (printable(snapshot.name), "bold"),
-            "  ",
-            (snapshot.status, color_),
-            (self._seconds(""), "dim"),
-            no_wrap=True,
-        )
-        visible = self._visible(snapshot)
-        rows = Table.grid(padding=(0, 2, 0, 0))
-        rows.add_column(no_wrap=True)
-        rows.add_column(no_wrap=True, justify="right", style="dim")
-        rows.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
-        for resource in visible:
-            rows.add_row(*self._row(resource))
+            return None
+        visible = sorted((each for each in snapshot.resources if _rank(each) <= _RUNNING), key=_rank)[:room]
+        rows = [self._row(resource) for resource in visible]
         if not snapshot.status.endswith("_IN_PROGRESS"):
-            return Group(head, rows)
-        return Group(head, *self._progress(snapshot), rows, self._rest(snapshot, visible))
+            return View(snapshot.name, snapshot.status, rows)
+        counts = Counter(map(_rank, snapshot.resources))
+        hidden = counts[_FAILED] + counts[_RUNNING] - len(visible)
+        words = ((hidden, "more"), (counts[_DONE], "complete"), (counts[_WAITING], "waiting"))
+        rest = ", ".join(f"{count} {word}" for count, word in words if count)
+        return View(snapshot.name, snapshot.status, rows, rest, self._done(snapshot))
 
-    def _progress(self, snapshot: Snapshot) -> Iterator[RenderableType]:
-        """Yield the bar. An update has none, because the service does not say which resources it will change."""
+    def _done(self, snapshot: Snapshot) -> tuple[int, int] | None:
+        """Return the counts of the bar. An update has none: the service does not say which resources it will change."""
         action = snapshot.status.partition("_")[0]
         if action in ("UPDATE", "ROLLBACK") or not self._total:
-            return
+            return None
         left = [each for each in snapshot.resources if each["resource_status"] != f"{action}_COMPLETE"]
-        done = self._total - len(left)
-        bar = Table.grid(padding=(0, 2, 0, 0))
-        bar.add_row(ProgressBar(total=self._total, completed=done, width=_BAR), Text(f"{done} of {self._total}"))
-        yield bar
+        return self._total - len(left), self._total
 
-    def _row(self, resource: Resource) -> tuple[Text, Text, Text]:
+    def _row(self, resource: Resource) -> Sequence[RenderableType]:
         name, status = resource["resource_name"], resource["resource_status"]
         is_running = _is_running(resource)
         words = last_output(resource) if is_running else failure_text(resource.get("resource_status_reason"))
         return (
             Text.assemble(("▶ " if is_running else "✗ ", color(status)), printable(name)),
-            Text(self._seconds(f"/{name}").strip()),
+            Text(self._seconds(f"/{name}").strip(), style="dim", justify="right"),
             Text(printable(words)),
         )
-
-    def _rest(self, snapshot: Snapshot, visible: Sequence[Resource]) -> Text:
-        """Return the counts of the resources that are not shown."""
-        counts = Counter(map(_rank, snapshot.resources))
-        hidden = counts[_FAILED] + counts[_RUNNING] - len(visible)
-        words = ((hidden, "more"), (counts[_DONE], "complete"), (counts[_WAITING], "waiting"))
-        return Text(", ".join(f"{count} {word}" for count, word in words if count), style="dim")
-
-    def _visible(self, snapshot: Snapshot) -> list[Resource]:
-        """Return as many failed and running resources as fit on the screen."""
-        room = max(self._console.height - MARGIN - 1, 3)  # one line for the bar
-        return sorted((each for each in snapshot.resources if _rank(each) <= _RUNNING), key=_rank)[:room]
-
-    def _seconds(self, key: str) -> str:
-        elapsed = self._clock.elapsed(key)
-        return f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
 
 
 _FAILED, _RUNNING, _DONE, _WAITING = range(4)

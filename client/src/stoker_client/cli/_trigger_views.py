@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
-from stoker_client.cli._live import MARGIN, Drawn, Plain, last_line, one_line
+from stoker_client.cli._live import Drawn, Plain, View, last_line, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from stoker_client.shapes import Target, Trigger
     from stoker_client.triggers import TriggerLog, Watch
 
-BAR = 20
-COUNTED = 5.0  # seconds between two lines with counts
+_BAR = 20
+_COUNTED = 5.0  # seconds between two lines with counts
 
 
 class TriggerLines(Plain):
@@ -50,7 +49,7 @@ class TriggerLines(Plain):
         """
         reason = trigger.get("status_reason") or ""
         state, now = (trigger["status"], reason), self._elapsed()
-        if state != self._state or now - self._counted > COUNTED:
+        if state != self._state or now - self._counted > _COUNTED:
             self._state, self._counted = state, now
             self._news("", title(trigger), trigger["status"], counts(trigger), reason)
 
@@ -73,11 +72,10 @@ def _state(target: Target) -> str:
 
 
 class TriggerTable(Drawn):
-    """Shows a table on stderr: as many servers as fit, with progress bars, and the counts below them."""
+    """Shows as many servers as fit, with progress bars."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._lock = threading.Lock()  # the refresh runs in another thread
         self._watch: Watch | None = None
         #: By server and resource: the last line of the output.
         self._words: dict[tuple[str, str | None], str] = {}
@@ -104,59 +102,37 @@ class TriggerTable(Drawn):
         """Print ``text`` above the table."""
         self._console.print(Text(printable(text)), soft_wrap=True)  # no line breaks inside of paths
 
-    def render(self) -> Table:
-        """Return the current table."""
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        with self._lock:
-            if self._watch is None:
-                return grid
-            trigger, targets, labels = self._watch.trigger, self._watch.targets, self._watch.labels
-            rows = order(targets, max(self._console.height - MARGIN, 3))
-            table = Table.grid(padding=(0, 2, 0, 0))
-            for _ in range(2):
-                table.add_column(no_wrap=True)
-            table.add_column(width=BAR)
-            for _ in range(2):
-                table.add_column(no_wrap=True, justify="right")
-            table.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
-            for target in rows:
-                table.add_row(Text(printable(labels.of(target))), *self._row(target))
-        grid.add_row(table)
-        if hidden := len(targets) - len(rows):
-            grid.add_row(Text(f"… and {hidden} more", style="dim"))
-        grid.add_row(self._summary(trigger))
-        return grid
+    def view(self, room: int) -> View | None:
+        """Return the current view."""
+        if self._watch is None:
+            return None
+        trigger, targets, labels = self._watch.trigger, self._watch.targets, self._watch.labels
+        rows = [(Text(printable(labels.of(target))), *self._row(target)) for target in order(targets, room)]
+        hidden = len(targets) - len(rows)
+        rest = f"{counts(trigger)}{f'; {hidden} more' if hidden else ''}"
+        if trigger["status"] != "IN_PROGRESS":
+            return View(title(trigger), trigger["status"], rows, rest)
+        total = trigger.get("total") or 0
+        left = (trigger.get("queued") or 0) + (trigger.get("running") or 0)
+        return View(title(trigger), trigger["status"], rows, rest, (total - left, total))
 
-    def _row(self, target: Target) -> tuple[Text | ProgressBar, ...]:
+    def _row(self, target: Target) -> Sequence[RenderableType]:
         ago = time.monotonic() - self._reported_at.get(target["position"], time.monotonic())
         state, percent = state_of(target, ago), run_of(target).get("percent")
         running = target["status"] == "IN_PROGRESS"
         if target["status"] == "COMPLETE":
             percent = 100
+        words = self._words.get((target["server_id"], target.get("resource_name")), "") if running else ""
         return (
             Text(printable(state), style=color(target["status"])),
-            ProgressBar(total=100, completed=percent, width=BAR) if percent is not None else Text(""),
-            Text(f"{percent:.0f} %" if percent is not None else "", style="dim"),
-            Text(self._elapsed(target), style="dim"),
-            Text(printable(summary_of(target) or (self._last_line(target) if running else ""))),
+            ProgressBar(total=100, completed=percent, width=_BAR) if percent is not None else Text(""),
+            Text(f"{percent:.0f} %" if percent is not None else "", style="dim", justify="right"),
+            Text(self._elapsed(target), style="dim", justify="right"),
+            Text(printable(summary_of(target) or words)),
         )
-
-    def _last_line(self, target: Target) -> str:
-        return self._words.get((target["server_id"], target.get("resource_name")), "")
 
     def _elapsed(self, target: Target) -> str:
         if target["status"] == "QUEUED":
             return ""
         seconds = self._clock.elapsed(str(target["position"])) or seconds_of(run_of(target))
         return f"{seconds:.1f} s" if seconds is not None else ""
-
-    def _summary(self, trigger: Trigger) -> Text:
-        status = trigger["status"]
-        return Text.assemble(
-            (printable(title(trigger)), "bold"),
-            "  ",
-            (status, color(status)),
-            f"  {counts(trigger)}  ",
-            (f"{self._clock.elapsed(''):.1f} s", "dim"),
-            no_wrap=True,
-        )
