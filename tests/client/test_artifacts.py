@@ -41,17 +41,6 @@ SHOWN = [
     (("hook", "add", "shout", "hook", "-o", "value", "-c", "version"), "3\n"),
     (("hook", "delete", "shout/1", "shout/2", "--yes"), "hook shout/1 deleted\nhook shout/2 deleted\n"),
 ]
-#: words, exit code, error
-REFUSED = [
-    (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalog entry nginx/2"),
-    (("catalog", "add", "greet1.yaml"), 5, "stoker: greet/1 exists already"),
-    (("catalog", "add", "wrong.yaml"), 5, "stoker: "),
-    (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalog entry greet/9"),
-    (("hook", "show", "shout/9"), 4, "stoker: There is no hook shout/9."),
-    (("hook", "add", "a b", "hook"), 5, "stoker: 'a b' is no name of a hook"),
-    (("hook", "add", "shout", "hook", "--public"), 5, "Only an administrator of the site"),
-    (("hook", "delete", "shout/8", "--yes"), 4, "stoker: There is no hook shout/8."),
-]
 
 
 @pytest.mark.parametrize(
@@ -61,16 +50,6 @@ def test_output(artifacts, stoker, words, shown):
     result = stoker(*words)
     assert (result.code, result.err) == (0, "")
     assert result.out.lstrip().startswith(shown)
-
-
-@pytest.mark.parametrize(("words", "code", "error"), REFUSED)
-def test_an_error_has_one_line_and_changes_nothing(artifacts, stoker, words, code, error):
-    before = (artifacts.api("GET", "/catalog"), artifacts.api("GET", "/hooks"))
-    result = stoker(*words)
-    assert (result.code, result.out) == (code, "")
-    assert error in result.err.splitlines()[-1]
-    assert len(result.err.splitlines()) == 1
-    assert (artifacts.api("GET", "/catalog"), artifacts.api("GET", "/hooks")) == before
 
 
 def test_data_are_the_objects_of_the_api(artifacts, stoker):
@@ -87,12 +66,6 @@ def test_an_entry_for_all_projects_is_of_the_site(artifacts, stoker, use_admin):
     (added,) = json.loads(stoker("catalog", "add", "new0.yaml", "--public", "-o", "json").out)
     assert (added["name"], added["origin"]) == ("new", "site")
     assert stoker("catalog", "delete", "new/1", "--yes").code == 0
-
-
-def test_several_files_are_added_despite_a_failure(artifacts, stoker):
-    result = stoker("catalog", "add", "greet1.yaml", "new0.yaml", "-o", "name")
-    assert (result.code, result.out) == (5, "new/1\n")
-    assert result.err.startswith("stoker: greet/1 exists already")
 
 
 def test_hook_show_writes_the_file(artifacts, stoker, nowhere):

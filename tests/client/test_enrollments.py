@@ -3,7 +3,6 @@
 import json
 import re
 
-import pytest
 import yaml
 
 MANY = ("server", "enroll", "--many", "--limit", "3")
@@ -33,28 +32,6 @@ def test_enroll_prints_single_fields(site, stoker):
     enrolled = json.loads(stoker(*words, "web3", "-o", "json").out)
     assert enrolled["server"]["name"] == "web3"
     assert enrolled["enrollment"]["token"]
-
-
-#: words, exit code, error
-REFUSED = [
-    (("server", "enroll", "old"), 5, "stoker: "),
-    (("server", "enroll", "new", "--again"), 4, "stoker: The Server (new) could not be found"),
-    (("server", "enroll", "--many", "--limit", "99999999"), 5, "stoker: limit must be at most "),
-    (("server", "user-data", "old"), 5, "stoker: "),
-    (("enrollment", "delete", "0" * 32, "--yes"), 4, "stoker: "),
-]
-
-
-@pytest.mark.parametrize(("words", "code", "error"), REFUSED)
-def test_an_error_has_one_line_and_changes_nothing(site, stoker, words, code, error):
-    site.add_agent("old")
-    before = site.api("GET", "/enrollments")["enrollments"]
-    result = stoker(*words)
-    assert (result.code, result.out) == (code, "")
-    assert error in result.err.splitlines()[-1]
-    assert len(result.err.splitlines()) == 1
-    assert site.api("GET", "/enrollments")["enrollments"] == before
-    assert [server["name"] for server in site.api("GET", "/servers")["servers"]] == ["old"]
 
 
 def test_user_data_is_a_cloud_config_that_runs_the_line(site, stoker):

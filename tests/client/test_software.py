@@ -2,8 +2,6 @@
 
 import json
 import re
-import signal
-import time
 
 import pytest
 
@@ -116,21 +114,6 @@ def test_deployment_create_waits_and_fails_with_the_last_line_of_stderr(site, st
 
     assert result.code == 1
     assert result.err == "stoker: setup on web1: exit 3: no space left\n"
-
-
-def test_ctrl_c_during_the_cancellation_of_a_deployment_says_that_it_continues(site, agent, deployed, spawn):
-    agent.log(agent.entries()[0]["id"], 0, b"begun\n")  # the agent is heard of no more
-    process = spawn("-m", "stoker_client.cli.main", "deployment", "cancel", deployed["id"], "--wait")
-    while not any("/events" in path for _, path in site.calls):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-
-    _, err = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert f"no longer waiting; deployment {deployed['id']} is cancelled" in err
-    assert f"`stoker deployment cancel --force {deployed['id']}`" in err
 
 
 def test_deployment_for_an_unknown_server(site, stoker, script):

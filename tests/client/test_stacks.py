@@ -28,14 +28,6 @@ def test_create_prints_the_stack(site, stoker, template):
     assert result.err == ""
 
 
-def test_create_prints_heats_error_for_a_used_name(site, stoker, template):
-    site.create_stack("web")
-
-    result = stoker("stack", "create", "web", "-t", template)
-
-    assert result.err == "stoker: The Stack (web) already exists.\n"
-
-
 @pytest.mark.parametrize("form", ["name", "id", "name/id"])
 def test_a_stack_is_found_by_name_id_and_both(site, stoker, form):
     stack = site.create_stack("web")
@@ -76,12 +68,6 @@ def test_show_as_table_has_outputs_as_yaml(site, stoker):
 
     assert "url:" in shown
     assert "- a" in shown
-
-
-def test_yaml_output_is_the_object(site, stoker):
-    stack = site.create_stack("web")
-
-    assert yaml.safe_load(stoker("stack", "show", "web", "-o", "yaml").out)["id"] == stack["id"]
 
 
 def test_outputs_are_listed_and_shown(site, stoker):

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from client.conftest import on_terminal
-from client.story import DROP, END, TriggerStory, Wait, target, trigger
+from client.story import END, TriggerStory, Wait, target, trigger
 from stoker_client.cli._runs import counts, order, seconds_of
 from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
 from stoker_client.triggers import Watch
@@ -158,24 +158,6 @@ def test_an_ended_trigger_is_shown_at_once(site, stoker):
     story.targets[0].update(status="FAILED", run={"status_code": 9})
 
     assert stoker(*FOLLOW, story.id).code == 9
-
-
-def test_a_broken_stream_is_resumed(site, stoker):
-    story = TriggerStory(
-        site,
-        target(0, "IN_PROGRESS", state="RUNNING"),
-        DROP,
-        DROP,
-        target(0, "COMPLETE"),
-        target(1, "COMPLETE"),
-        trigger("COMPLETE", complete=2, queued=0),
-        END,
-    )
-
-    result = stoker(*FOLLOW, story.id)
-
-    assert (result.code, len(story.last_ids)) == (0, 3)
-    assert lines(result.err).count("db1  RUNNING") == 1
 
 
 def test_a_service_without_events_is_an_error(site, stoker):
