@@ -400,14 +400,14 @@ class Stack(TypedDict, total=False):
     parent: str | None
     stack_user_project_id: str
     tags: list[str] | None
-    stack_status: str
-    stack_status_reason: str
     template_description: str
     notification_topics: list[str]
     capabilities: list[str]
     parameters: dict[str, str]
     disable_rollback: bool
     timeout_mins: int | None
+    stack_status: str
+    stack_status_reason: str
     outputs: list[Output]
 
 
