@@ -133,3 +133,13 @@ def test_a_user_rests_only_while_its_resource_is_suspended(heat, users, status, 
 
     heat.store.write(suspend)
     assert heat.read(stack_users.of_user, "u").resting is rests
+
+
+def test_an_update_that_supersedes_a_paused_creation_waits_for_the_user(heat, users):
+    stack = heat.create(ONE, environment={"resource_registry": {"resources": {"a": {"hooks": "pre-create"}}}})
+    assert heat.resources(stack)["a"].hook == "pre-create"
+    heat.update(stack, ONE)
+    assert heat.resources(stack)["a"].hook is None
+    users.settle(heat)
+    assert heat.states(stack) == {"a": "CREATE_COMPLETE"}
+    assert heat.settled(stack.id).status == "COMPLETE"

@@ -13,7 +13,7 @@ from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
 from stoker.types.planned_runs import Planner
-from support.stacks import find_run
+from support.stacks import find_run, signal_named
 from support.templates import chain, config, define, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
@@ -183,6 +183,52 @@ def test_an_update_awaits_unchanged_runs_in_progress(heat):
     stack = heat.signal(stack, "d")
     assert heat.states(stack)["e"] == "CREATE_IN_PROGRESS"
     assert heat.signal(stack, "e").status == "COMPLETE"
+
+
+#: A value that signals to the handle of the wait condition change at any time.
+LIVE = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
+
+
+def tell(heat, stack, handle, **details):
+    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, handle, details))
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["an input changes", "the server changes"])
+def test_a_deployment_that_has_to_be_replaced_after_its_step_began_to_wait_is_replaced(heat, moves):
+    """The update waits for its RESUME, in order to change it in place. Meanwhile, a value changes that replaces it."""
+    marked = config()
+    marked["properties"]["inputs"] = [{"name": "x", "replace_on_change": True}]
+    actions = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
+    handle = define("OS::Heat::WaitConditionHandle")
+    before = {
+        **{"config": marked, "server": server(), "other": server("second"), "handle": handle, "later": handle},
+        "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60),
+        "d": deployment(actions=actions, input_values={"x": LIVE}),
+    }
+    added = {}
+    if moves:
+        before["d"]["properties"]["server"] = LIVE
+        # the new deployment on the first server waits for the removal of the one that moves away
+        late = define("OS::Heat::WaitCondition", handle={"get_resource": "later"}, timeout=60)
+        added = {"late": late, "e": deployment(actions=actions, after=("late",))}
+    stack = heat.create(template(before))
+    first, second = (heat.resources(stack)[name].physical_id for name in ("server", "other"))
+    tell(heat, stack, "handle", id="1", data=first)
+    heat.signal(stack, "d")
+    heat.visit(stack, Action.SUSPEND)
+    heat.signal(stack, "d")
+    assert heat.visit(stack, Action.RESUME).status == "IN_PROGRESS"
+
+    heat.update(stack, template({**before, **added}))
+    replaced = heat.resources(stack)["d"].id
+    tell(heat, stack, "handle", id="1", data=second)
+    if moves:
+        tell(heat, stack, "later")
+    while running := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
+        heat.report(running[0])
+    assert heat.settled(stack.id).status == "COMPLETE"
+    assert heat.resources(stack)["d"].id != replaced
+    assert heat.leftovers(stack) == []
 
 
 def test_a_rollback_returns_to_the_resources_that_the_update_replaced_or_removed(heat):

@@ -105,7 +105,7 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
         else:
             session.resources.change(updated)
         return False
-    done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
+    done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED, operation=None)
     session.record(done)
     hooks = done.definition.get("hooks") if planned else None
     hook = find_hook(session, hooks, "post", done.action) if hooks else None

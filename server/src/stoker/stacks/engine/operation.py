@@ -53,8 +53,11 @@ _REVERSIBLE = (Action.CREATE, Action.UPDATE, Action.RESTORE)
 
 
 def begin_operation(session: StackSession, action: Action, **changes: Any) -> None:
-    """Start a new operation. Remaining steps of the previous operation are dropped."""
+    """Start a new operation. Remaining steps of the previous operation are dropped, and its breakpoints cleared."""
     forget_plan(session)
+    for resource in session.resources.load_all():
+        if resource.hook is not None:
+            session.resources.change(replace(resource, hook=None))
     end_snapshot(session, is_superseded=True)
     session.set(
         action=action,
@@ -90,7 +93,7 @@ def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: I
 def begin_delete(session: StackSession, action: Action = Action.DELETE) -> None:
     """Start an operation that removes all resources of the stack."""
     begin_operation(session, action, updated_at=session.tx.now)
-    _begin_cleanup(session, resources.of_stack(session.tx, session.stack.id))
+    _begin_cleanup(session, session.resources.load_all())
 
 
 def begin_action(session: StackSession, action: Action) -> None:

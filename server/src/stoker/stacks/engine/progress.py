@@ -65,7 +65,8 @@ def wake(
     """Check a waiting resource after a report (``changed``) or a ``failure``, and advance its stack."""
     if resource.status is not Status.IN_PROGRESS:
         return
-    is_awaited = _is_awaited(session, resource)
+    #: False for an action of an operation that was superseded or has failed: its end changes only the resource.
+    is_awaited = session.awaits(resource)
     #: A step of the action phase waits for the end of an earlier action, before it runs its own.
     precedes = is_awaited and session.stack.phase is Phase.ACTION and resource.action is not session.stack.action
     planned = is_awaited and not precedes
@@ -86,28 +87,17 @@ def wake(
     advance(session)
 
 
-def _is_awaited(session: StackSession, resource: Resource) -> bool:
-    """
-    Return whether a step waits for the resource, which may belong to an operation that was superseded or has failed:
-    then its end changes only the resource.
-    """
-    if session.stack.phase is Phase.IDLE or not (resource.current or resource.action is Action.DELETE):
-        return False
-    return session.awaits(resource)
-
-
 def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
     """Clear a breakpoint and continue its step. Raises InvalidBreakPointHook if the resource is not paused there."""
     if resource.hook != hook:
         raise InvalidBreakPointHook(f'The "{hook}" hook is not defined on {resource.type} "{resource.name}"')
-    cleared = replace(resource, hook=None)
-    session.resources.change(cleared)
+    cleared = session.resources.change(replace(resource, hook=None))
     session.record(replace(cleared, reason=f"Hook {hook} is cleared"))
     when, _, action = hook.partition("-")
     key = cleared.id if action == "delete" else cleared.name
     if when == "post":
-        if session.stack.phase is not Phase.IDLE and session.awaits(cleared):
-            finish(session, cleared)
+        if session.awaits(resource):
+            finish(session, replace(cleared, operation=None))
             end_step(session, key)
     elif session.plan.state(key) is StepState.PAUSED:
         _open_gate(session, key)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stoker import hot
 from stoker.model.errors import Conflict
-from stoker.model.stack import Event, Resource, Stack
+from stoker.model.stack import Event, Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, ResourceType
 from stoker.stacks.engine import Engine
@@ -243,7 +243,7 @@ class StackSession:
 
     def abandon_resource(self, resource: Resource, reason: str) -> Resource:
         """Fail a resource that is no longer awaited. Return the failed resource."""
-        failed = replace(resource, status=Status.FAILED, reason=reason)
+        failed = replace(resource, status=Status.FAILED, reason=reason, operation=None)
         self.resources.change(failed)
         self.record(failed)
         return failed
@@ -255,7 +255,7 @@ class StackSession:
 
     def awaits(self, resource: Resource) -> bool:
         """Return whether a step of the present operation has started and ends with the resource's action."""
-        return resource.operation == self.stack.traversal
+        return self.stack.phase is not Phase.IDLE and resource.operation == self.stack.traversal
 
     def save(self) -> None:
         """Write all changes. May be called repeatedly, where a query needs the changes."""
