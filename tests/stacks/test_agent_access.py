@@ -9,8 +9,8 @@ from stoker.model.status import Action, Status
 from stoker.model.wake import Owner, Settled
 from stoker.stacks import signals
 from stoker.store import resources, stack_users
-from support.stacks import World, world
-from support.templates import define, template
+from support.stacks import World, tell, world
+from support.templates import config, define, deployment, server, template
 
 
 class Users:
@@ -143,3 +143,35 @@ def test_an_update_that_supersedes_a_paused_creation_waits_for_the_user(heat, us
     users.settle(heat)
     assert heat.states(stack) == {"a": "CREATE_COMPLETE"}
     assert heat.settled(stack.id).status == "COMPLETE"
+
+
+def test_a_deployment_that_waits_for_its_user_does_not_need_it_once_another_removes_it(heat, users):
+    """An update resumes the suspended deployment first. Meanwhile, a value changes that moves it to another server."""
+    moving = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
+    handle = define("OS::Heat::WaitConditionHandle", signal_transport="NO_SIGNAL")
+    common = {"actions": ["CREATE", "DELETE"], "signal_transport": "HEAT_SIGNAL"}
+    before = {
+        **{"config": config(), "server": server(), "other": server("second"), "handle": handle, "later": handle},
+        "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60),
+        "d": define("OS::Heat::SoftwareDeployment", config={"get_resource": "config"}, server=moving, **common),
+    }
+    late = define("OS::Heat::WaitCondition", handle={"get_resource": "later"}, timeout=60)
+    after = {**before, "late": late, "e": deployment(after=("late",), **common)}
+    stack = heat.create(template(before))
+    first, second = (heat.resources(stack)[name].physical_id for name in ("server", "other"))
+    tell(heat, stack, "handle", id="1", data=first)
+    users.settle(heat)
+    heat.signal(stack, "d")
+    heat.visit(stack, Action.SUSPEND)
+    heat.update(heat.visit(stack, Action.RESUME), template(after))
+    assert heat.states(stack)["d"] == "SUSPEND_COMPLETE"
+
+    tell(heat, stack, "handle", id="1", data=second)
+    tell(heat, stack, "later")
+    (removal,) = (each for each in heat.deployments() if each.status == "IN_PROGRESS")
+    heat.report(removal)
+    users.settle(heat)
+    for name in ("d", "e"):
+        stack = heat.signal(stack, name)
+    assert stack.status == "COMPLETE"
+    assert heat.leftovers(stack) == []

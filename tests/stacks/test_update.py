@@ -13,7 +13,7 @@ from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
 from stoker.types.planned_runs import Planner
-from support.stacks import find_run, signal_named
+from support.stacks import find_run, tell
 from support.templates import chain, config, define, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
@@ -187,10 +187,6 @@ def test_an_update_awaits_unchanged_runs_in_progress(heat):
 
 #: A value that signals to the handle of the wait condition change at any time.
 LIVE = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
-
-
-def tell(heat, stack, handle, **details):
-    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, handle, details))
 
 
 @pytest.mark.parametrize("moves", [False, True], ids=["an input changes", "the server changes"])

@@ -52,6 +52,11 @@ def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[
     signals.deliver(tx, engine, target, said)
 
 
+def tell(heat: World, stack: Stack, name: str, **details: Any) -> None:
+    """Signal a resource with ``details`` only, such as a handle of a wait condition."""
+    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, name, details))
+
+
 def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
     """Return the deployment of a run. Raises EntityNotFound if the server has no such run, or the run was withdrawn."""
     deployment = deployments.of_run(tx, server_id, config_id)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from stoker.hot import Definition
 from stoker.model.errors import StokerError
-from stoker.model.stack import Phase, Resource
+from stoker.model.stack import Phase, Resource, StepState
 from stoker.model.status import Action, Status
 from stoker.resources import agent_access
 from stoker.resources.base import USER, NestedFailure, Outcome, ResourceFailure, ResourceType
@@ -194,6 +194,8 @@ def wait_for(session: StackSession, name: str, ids: Iterable[str]) -> None:
         if session.plan.insert(id, name, is_started=resource is not None and session.awaits(resource)):
             session.todo.append(id)
             session.set(remaining=session.stack.remaining + 1)
+        elif session.plan.state(id) is StepState.PAUSED and resource is not None and not resource.hook:
+            session.todo.append(id)  # it waits for access, which a resource that goes does not need
 
 
 def phase_of(resource: Resource) -> Phase:
