@@ -12,18 +12,26 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import StokerError
 from stoker.model.stack import Stack
 from stoker.model.status import Action
-from stoker.stacks import operations, repetition
+from stoker.stacks import operations, repetition, signals
 from stoker.stacks.operations import Options
 from stoker.store import deployments, resources, rows, stacks
 from support.fleet import Fleet
 from support.search import examples
-from support.stacks import World
+from support.stacks import World, tell
 from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
 ACTIONS = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
-CONFIG = define("OS::Heat::SoftwareConfig", group="script", config="echo", inputs=[{"name": "v"}])
+INPUTS = [{"name": "v"}, {"name": "w", "replace_on_change": True}]
+CONFIG = define("OS::Heat::SoftwareConfig", group="script", config="echo", inputs=INPUTS)
+#: A value that signals to a handle change at any time: the id of a server.
+LIVE = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
+WAIT = {
+    "handle": define("OS::Heat::WaitConditionHandle"),
+    "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60),
+}
+HOOKS = ["pre-create", "post-create", "pre-update", "post-update", "pre-delete"]
 
 
 class Life:
@@ -45,24 +53,33 @@ class Life:
         def deployment(*after: str) -> dict[str, Any]:
             properties = {
                 "config": {"get_resource": "config"},
-                "server": self.random.choice(self.servers),
+                "server": self.random.choice([*self.servers, *self.servers, LIVE]),
                 "actions": ACTIONS,
-                "input_values": {"v": self.value},
+                "input_values": {"v": self.value, "w": self.random.choice(["same", "same", LIVE])},
                 "signal_transport": self.random.choice(["STOKER_SIGNAL", "STOKER_SIGNAL", "CFN_SIGNAL"]),
             }
             return define("OS::Heat::SoftwareDeployment", **properties) | {"depends_on": list(after)}
 
         first = self.random.choice(["a", "a", "a", "renamed"])
-        resources = {"config": CONFIG, first: deployment()}
+        resources = {"config": CONFIG, **WAIT, first: deployment()}
         if self.random.random() < 0.7:
             resources["b"] = deployment(first)
         if self.random.random() < 0.4:
             resources["c"] = deployment()
+        written = {name: one["properties"] for name, one in resources.items() if name in ("a", "renamed", "b", "c")}
         places = {
-            name: self.servers.index(one["properties"]["server"]) for name, one in resources.items() if name != "config"
+            name: "live" if one["server"] is LIVE else self.servers.index(one["server"])
+            for name, one in written.items()
         }
-        self.operations.append(f"template {self.value}: {places}")
+        replaced = [name for name, one in written.items() if one["input_values"]["w"] is LIVE]
+        self.operations.append(f"template {self.value}: {places}, replaced by the live value: {replaced}")
         return template(resources)
+
+    def environment(self) -> dict[str, Any]:
+        hooked = [name for name in ("a", "b") if self.random.random() < 0.15]
+        hooks = {name: {"hooks": self.random.choice(HOOKS)} for name in hooked}
+        self.operations.append(f"hooks {hooks}")
+        return {"resource_registry": {"resources": hooks}}
 
     def pending(self) -> list[tuple[Deployment, str, str]]:
         """Return (deployment, action, resource name) of the runs in the documents, in their order."""
@@ -102,10 +119,15 @@ class Life:
         try:
             if self.stack is None:
                 self.operations.append("create")
-                self.stack = self.heat.create(self.template(), f"s{self.value}", self.options())
+                environment = self.environment()
+                self.stack = self.heat.create(
+                    self.template(), f"s{self.value}", self.options(), environment=environment
+                )
+                self.signal_live()
             elif kind < 0.6:
                 self.operations.append("update")
-                self.stack = self.heat.update(self.stack, self.template(), self.options())
+                environment = self.environment()
+                self.stack = self.heat.update(self.stack, self.template(), self.options(), environment=environment)
             elif kind < 0.75:
                 action = self.random.choice([Action.SUSPEND, Action.RESUME, Action.RESUME, Action.CHECK])
                 self.operations.append(action.lower())
@@ -114,8 +136,12 @@ class Life:
                 self.operations.append("cancel")
                 rollback = self.random.random() < 0.5
                 self.write(lambda tx: operations.cancel(tx, self.heat.engine, self.id, rollback=rollback))
-            elif kind < 0.97:
+            elif kind < 0.88:
                 self.touch()
+            elif kind < 0.93:
+                self.signal_live()
+            elif kind < 0.97:
+                self.clear_hooks()
             else:
                 self.operations.append("delete")
                 self.write(lambda tx: operations.delete(tx, self.heat.engine, self.id))
@@ -142,6 +168,24 @@ class Life:
                 self.operations.append("retry")
                 self.write(lambda tx: repetition.retry(tx, self.heat.engine, deployment, "ann"))
 
+    def signal_live(self) -> None:
+        if "handle" in self.heat.resources(self.stack):
+            place = self.random.choice([0, 1])
+            self.operations.append(f"live value: {place}")
+            tell(self.heat, self.stack, "handle", id="1", data=self.servers[place])
+            self.refresh()
+
+    def clear_hooks(self) -> bool:
+        """Clear all breakpoints. Return whether there was one."""
+        everything = self.heat.read(resources.of_stack, self.stack.id) if self.stack is not None else []
+        paused = [one for one in everything if one.hook is not None]
+        for one in paused:
+            self.operations.append(f"clear {one.hook} of {one.name}")
+            self.write(lambda tx, one=one: signals.unset_hook(tx, self.heat.engine, self.stack, one.name, one.hook))
+            if self.stack is None:
+                break
+        return bool(paused)
+
     def write(self, do: Any) -> None:
         self.heat.store.write(do)
         self.refresh()
@@ -165,9 +209,12 @@ class Life:
     def settle(self) -> None:
         """Complete all runs. Nothing stays in progress."""
         for _ in range(100):
-            if not self.pending():
+            if self.stack is not None and self.heat.states(self.stack).get("wait", "").endswith("IN_PROGRESS"):
+                self.signal_live()
+            if not self.pending() and not self.clear_hooks():
                 break
             self.report(succeeds=True)
+            self.refresh()
         self.refresh()
         if self.stack is not None:
             assert self.stack.status != "IN_PROGRESS", self.describe()
