@@ -6,42 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from stoker.model.status import Action, Status
-from stoker.model.wake import Owner, Settled
 from stoker.stacks import signals
 from stoker.store import resources, stack_users
-from support.stacks import World, tell, world
+from support.stacks import Users, tell, world
 from support.templates import config, define, deployment, server, template
-
-
-class Users:
-    """Users that exist as soon as the test calls ``settle``."""
-
-    def __init__(self) -> None:
-        self.requested: list[str] = []
-        self.enabled: dict[str, bool] = {}
-
-    def ensure(self, tx, resource_id, stack_id, name):
-        self.requested.append(resource_id)
-
-    def find(self, tx, resource_id):
-        ids = {"user_id": resource_id, "project_id": "users", "domain_id": "d"}
-        return ids if self.enabled.get(resource_id) else None
-
-    def disable(self, tx, resource_id):
-        self.enabled[resource_id] = False
-
-    def drop(self, tx, resource_id):
-        self.enabled.pop(resource_id, None)
-        self.requested = [id for id in self.requested if id != resource_id]
-
-    def drop_stack(self, tx, stack):
-        pass
-
-    def settle(self, heat: World, failure: str | None = None) -> None:
-        requested, self.requested = self.requested, []
-        for id in requested:
-            self.enabled[id] = failure is None
-            heat.store.write(lambda tx, id=id: tx.wake(Owner.resource(id), Settled(failure)))
 
 
 @pytest.fixture

@@ -15,9 +15,10 @@ from stoker.model.status import Action
 from stoker.stacks import operations, repetition, signals
 from stoker.stacks.operations import Options
 from stoker.store import deployments, resources, rows, stacks
+from stoker.store.open import Store
 from support.fleet import Fleet
 from support.search import examples
-from support.stacks import World, tell
+from support.stacks import Users, World, tell, world
 from support.templates import define, template
 
 pytestmark = pytest.mark.slow
@@ -35,10 +36,11 @@ HOOKS = ["pre-create", "post-create", "pre-update", "post-update", "pre-delete"]
 
 
 class Life:
-    """One stack on two servers, with random operations and results."""
+    """One stack on two servers, with random operations and results, whose agents' users exist some time later."""
 
-    def __init__(self, heat: World, seed: int) -> None:
+    def __init__(self, heat: World, users: Users, seed: int) -> None:
         self.heat = heat
+        self.users = users
         self.random = random.Random(seed)
         self.servers = [server.id for server in Fleet(heat).servers(2)]
         self.value = 0
@@ -56,7 +58,7 @@ class Life:
                 "server": self.random.choice([*self.servers, *self.servers, LIVE]),
                 "actions": ACTIONS,
                 "input_values": {"v": self.value, "w": self.random.choice(["same", "same", LIVE])},
-                "signal_transport": self.random.choice(["STOKER_SIGNAL", "STOKER_SIGNAL", "CFN_SIGNAL"]),
+                "signal_transport": self.random.choice(["STOKER_SIGNAL", "STOKER_SIGNAL", "HEAT_SIGNAL"]),
             }
             return define("OS::Heat::SoftwareDeployment", **properties) | {"depends_on": list(after)}
 
@@ -140,8 +142,10 @@ class Life:
                 self.touch()
             elif kind < 0.93:
                 self.signal_live()
-            elif kind < 0.97:
+            elif kind < 0.95:
                 self.clear_hooks()
+            elif kind < 0.98:
+                self.settle_users("no rights" if self.random.random() < 0.3 else None)
             else:
                 self.operations.append("delete")
                 self.write(lambda tx: operations.delete(tx, self.heat.engine, self.id))
@@ -174,6 +178,15 @@ class Life:
             self.operations.append(f"live value: {place}")
             tell(self.heat, self.stack, "handle", id="1", data=self.servers[place])
             self.refresh()
+
+    def settle_users(self, failure: str | None = None) -> bool:
+        """Create the users that agents need, or refuse them. Return whether there was one."""
+        is_needed = bool(self.users.requested)
+        if is_needed:
+            self.operations.append(f"users: {failure or 'created'}")
+            self.users.settle(self.heat, failure)
+            self.refresh()
+        return is_needed
 
     def clear_hooks(self) -> bool:
         """Clear all breakpoints. Return whether there was one."""
@@ -211,7 +224,7 @@ class Life:
         for _ in range(100):
             if self.stack is not None and self.heat.states(self.stack).get("wait", "").endswith("IN_PROGRESS"):
                 self.signal_live()
-            if not self.pending() and not self.clear_hooks():
+            if not self.pending() and not self.settle_users() and not self.clear_hooks():
                 break
             self.report(succeeds=True)
             self.refresh()
@@ -231,8 +244,9 @@ class Life:
 
 
 @pytest.mark.parametrize("seed", range(examples(30)))
-def test_the_rules_hold_after_any_operations(heat: World, seed: int) -> None:
-    life = Life(heat, seed)
+def test_the_rules_hold_after_any_operations(store: Store, seed: int) -> None:
+    users = Users()
+    life = Life(world(store, keystone_users=users), users, seed)
     for _ in range(60):
         if life.random.random() < 0.4:
             life.operate()

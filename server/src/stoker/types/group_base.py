@@ -7,7 +7,7 @@ next stage. The state of the roll-out is stored in the resource's data (see ``ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -207,20 +207,19 @@ class GroupType(NestedType):
         stack = nested_stacks.find(context, resource.physical_id)
         if stack is None:
             raise ResourceFailure("the nested stack is gone")
-        inside = nested_stacks.list_resources(context, resource) if stack.status is Status.FAILED else ()
-        by_name = {member.name: member for member in inside if member.current}
+        has_failed = stack.status is Status.FAILED
+        inside = nested_stacks.list_resources(context, resource) if has_failed else ()
         if rollout.stage is Stage.BACK:
-            raise NestedFailure(_after_all(rollout, broken(by_name, rollout.now)), rollout.reason[1])
-        if stack.status is not Status.FAILED:
+            raise NestedFailure(_after_all(rollout, broken(_current(inside), rollout.now)), rollout.reason[1])
+        if not has_failed:
             return rollout
-        turn = rollout.sound
-        if rollout.stage is Stage.HEALTH:
-            by_name = {name: by_name[health_of(name)] for name in turn if health_of(name) in by_name}
-        failed = broken(by_name, turn)
-        text, kind = nested_stacks.get_failure(stack)
-        if not failed or any(member.status is Status.FAILED and not member.current for member in inside):
-            raise NestedFailure(text, kind)  # the failure is not a member's, so the tolerance does not apply
-        rollout = replace(rollout, failed={**rollout.failed, **failed})
+        failed, failure = _failed_members(rollout, inside), nested_stacks.get_failure(stack)
+        if not failed:
+            raise NestedFailure(*failure)
+        return self._bear(resource, replace(rollout, failed={**rollout.failed, **failed}), policy, *failure)
+
+    def _bear(self, resource: Resource, rollout: Rollout, policy: UpdatePolicy, text: str, kind: str) -> Rollout:
+        """Return the state after members have failed. ``text`` and ``kind`` are those of the NestedFailure."""
         total = len(self._members(resource))
         borne = policy.tolerated(total)
         if len(rollout.failed) <= borne:
@@ -272,6 +271,23 @@ class GroupType(NestedType):
         return rollout.of_resource(self.policies, resource.definition.get("update_policy"), name)
 
 
+def _current(inside: Sequence[Resource]) -> dict[str, Resource]:
+    return {member.name: member for member in inside if member.current}
+
+
+def _failed_members(rollout: Rollout, inside: Sequence[Resource]) -> Mapping[str, str]:
+    """
+    Return the members of the batch that failed, or whose health check did, with the reasons; none if the failure is not
+    only theirs, so that the tolerance does not apply.
+    """
+    if any(member.status is Status.FAILED and not member.current for member in inside):
+        return {}
+    by_name, turn = _current(inside), rollout.sound
+    if rollout.stage is Stage.HEALTH:
+        by_name = {name: by_name[health_of(name)] for name in turn if health_of(name) in by_name}
+    return broken(by_name, turn)
+
+
 def _present(context: Context, resource: Resource) -> Members:
     stack = nested_stacks.find_existing(context, resource)
     return {} if stack is None else stacks.source(context.tx, stack.id).template.get("resources") or {}
@@ -284,7 +300,7 @@ def _changing(
     Return the members to change: members that differ from their definition or are not complete, and members
     whose last health check failed or did not finish.
     """
-    inside = {member.name: member for member in nested_stacks.list_resources(context, resource) if member.current}
+    inside = _current(nested_stacks.list_resources(context, resource))
     unsound = _find_unsound(resource, members, inside) if policy.health_check else frozenset()
     return [
         name
