@@ -224,3 +224,10 @@ def test_a_deployment_may_name_an_enrolled_server(heat):
     resources["unknown"]["properties"]["server"] = "web2"
     heat.create(template(resources))
     assert {made.server_id for made in heat.deployments()} == {enrolled.id, "web2"}
+
+
+def test_a_reason_repeats_only_the_beginning_of_a_long_value(heat):
+    stack = heat.create(template({"d": define("OS::Heat::SoftwareDeployment", config="x" * 9000, server="s")}))
+    assert stack.status == "FAILED"
+    assert "xxx" in stack.reason
+    assert len(stack.reason) < 2000

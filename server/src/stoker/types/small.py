@@ -60,7 +60,7 @@ class Value(ResourceType):
         try:
             value = convert_value(properties["type"], properties["value"])
         except ValueError as error:
-            raise ResourceFailure(f"value: {clip(str(error))}") from None
+            raise ResourceFailure(f"value: {error}") from None
         return Outcome(physical_id=resource.physical_id or physical_name(context, resource), data={"value": value})
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:

@@ -16,7 +16,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from msgspec.structs import replace
 
-from stoker.hot.words import clip
 from stoker.model.errors import Invalid
 from stoker.model.ids import Arn
 from stoker.model.stack import Resource
@@ -130,7 +129,7 @@ class WaitType(ResourceType):
         signals = self._signals(context, resource.properties)
         reasons = ";".join(str(signal["reason"]) for signal in signals.values())
         progress = f"{len(signals)} of {resource.properties[self.words.count]} received"
-        raise ResourceFailure(clip(f"{progress} - {reasons}" if reasons else progress))
+        raise ResourceFailure(f"{progress} - {reasons}" if reasons else progress)
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         self.cancel(context, resource)
@@ -147,7 +146,7 @@ class WaitType(ResourceType):
         signals = self._signals(context, properties)
         failures = [str(signal["reason"]) for signal in signals.values() if signal["status"] != SUCCESS]
         if failures:
-            raise ResourceFailure(clip(";".join(failures)))
+            raise ResourceFailure(";".join(failures))
         return bool(len(signals) >= properties[self.words.count])
 
     def _signals(self, context: Context, properties: Properties) -> Mapping[str, Any]:

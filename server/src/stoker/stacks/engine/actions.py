@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.hot import Definition
+from stoker.hot.words import clip
 from stoker.model.errors import StokerError
 from stoker.model.stack import Phase, Resource, StepState
 from stoker.model.status import Action, Status
@@ -220,4 +221,4 @@ def _reason(resource: Resource, error: Exception) -> str:
     if isinstance(error, NestedFailure):
         return f"{error.kind}: resources.{resource.name}{message}"
     kind = type(error).__name__ if isinstance(error, StokerError) else getattr(error, "kind", "Error")
-    return f"{kind}: resources.{resource.name}: {message}"
+    return f"{kind}: resources.{resource.name}: {clip(message)}"
