@@ -163,7 +163,7 @@ def _round(agents: int, before: Usage, after: Usage, statistics: Statistics) -> 
 
 
 def _show(api: Api, id: str) -> Mapping[str, Any]:
-    trigger: Mapping[str, Any] = api("GET", f"/software_triggers/{id}?limit=1")["software_trigger"]
+    trigger: Mapping[str, Any] = api("GET", f"/software_triggers/{id}?targets=false")["software_trigger"]
     return trigger
 
 

@@ -114,6 +114,24 @@ def test_an_agent_that_polls_after_its_report_gets_the_rest_at_the_end_of_its_wa
     assert (rest.status, [entry["id"] for entry in rest.body["deployments"]]) == (200, [new["config_id"]])
 
 
+def test_the_deletion_of_a_run_that_the_agent_has_reported_leaves_its_poll_open(agent, stoker):
+    ended = deploy(stoker, agent.id)
+    with held_poll(agent) as await_document:
+        agent.finish(ended["config_id"])
+        assert stoker.heat("DELETE", f"/software_deployments/{ended['id']}").status == 204
+        new = deploy(stoker, agent.id)
+        entries = await_document()["deployments"]
+    assert [entry["deployment_id"] for entry in entries] == [new["id"]]
+
+
+def test_the_deletion_of_a_checked_deployment_is_sent_to_its_agent(agent, stoker):
+    deployment = deploy(stoker, agent.id, options={"check_interval": 3600})
+    agent.finish(deployment["config_id"])
+    with held_poll(agent) as await_document:
+        assert stoker.heat("DELETE", f"/software_deployments/{deployment['id']}").status == 204
+        assert "checks" not in await_document()
+
+
 def test_an_agent_without_its_document_gets_the_rest_at_once(agent, stoker):
     """As after its restart, or through a relay, which does not wait."""
     done, left = deploy(stoker, agent.id), deploy(stoker, agent.id)

@@ -30,7 +30,7 @@ from stoker.model import wake
 from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
-from stoker.store import configs, deployments, servers, stacks, targets, triggers
+from stoker.store import checks, configs, deployments, servers, stacks, targets, triggers
 from stoker.store.deployments import RunOwner
 from stoker.store.notifier import deployment_topic, project_topic
 from stoker.store.tx import Tx
@@ -238,10 +238,17 @@ def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
     cancel_deadline(tx, env.work, deployment.config_id)
     if deployment.resource_id is None:
         close_transport(tx, env, deployment)
+    concerns_agent = _concerns_agent(tx, deployment)
     deployments.delete(tx, deployment.id)
     release_config(tx, deployment)
-    tx.bump_or_drop_document(deployment.server_id)
+    tx.bump_or_drop_document(deployment.server_id, wakes=concerns_agent)
     tx.notify(deployment_topic(deployment.id))
+
+
+def _concerns_agent(tx: Tx, deployment: Deployment) -> bool:
+    """Return whether the document of Stoker's own agent may contain the deployment: its run, or its check."""
+    is_over = deployment.has_ended and not deployment.cancelling and deployment.signal_transport != "NO_SIGNAL"
+    return not is_over or checks.find(tx, deployment.id) is not None
 
 
 def release_config(tx: Tx, deployment: Deployment) -> None:

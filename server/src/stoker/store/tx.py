@@ -290,11 +290,11 @@ class Tx(Statements):
         """
         self._bumped[server_id] = wakes or self._bumped.get(server_id, False)
 
-    def bump_or_drop_document(self, server_id: str) -> None:
+    def bump_or_drop_document(self, server_id: str, *, wakes: bool = True) -> None:
         """
         Do the same as ``bump_document`` after a deployment was deleted, but delete a document that is no longer needed.
         """
-        self.bump_document(server_id)
+        self.bump_document(server_id, wakes=wakes)
         self._dropping.add(server_id)
 
     def drop_document(self, server_id: str) -> None:
