@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +156,13 @@ class Watch:
             elif event.name == "log":
                 yield None, event.json()
         yield from self._all()
+
+    def logs(self) -> Iterator[TriggerLog]:
+        """Yield the output until the trigger ends; then store the end of the trigger, and of all targets."""
+        for event in self._triggers.events(self._id, ("log",)):
+            if event.name == "log":
+                yield event.json()
+        deque(self._all(), maxlen=0)
 
     def _all(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
         trigger = self._triggers.show(self._id, patient=True)

@@ -78,7 +78,7 @@ def _start(client: Client, servers: Sequence[Server], script: str, body: Mapping
 def _follow(client: Client, id_: str, *, is_several: bool, fold: bool, raw: bool) -> Watch:
     """Wait until the trigger ends, and print the output meanwhile unless ``fold``."""
     watch = Watch(client.triggers, id_)
-    output = (log for _, log in watch.changes() if log is not None)
+    output = watch.logs()
     if fold:
         deque(output, maxlen=0)
     else:
