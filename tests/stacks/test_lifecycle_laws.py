@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 #: People and their logins; what is kept on purpose when a project's things are deleted; what the site knows of itself.
 KEPT = {
-    *("projects", "users", "assignments", "system_assignments", "tokens", "application_credentials"),
+    *("projects", "users", "assignments", "tokens", "application_credentials"),
     *("site_properties", "audit", "jobs", "accounts"),
 }
 SERVER = {"type": "OS::Heat::DeployedServer"}

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from stoker.model.audit import SITE, Decision, Outcome
+from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
+from stoker.model.ids import SITE
 from stoker.model.principal import Project, User
 from stoker.policy import authorizer
 from stoker.store import audit, identity

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from stoker.identity.directory import DOMAIN_ID, ROLES
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
+from stoker.model.ids import SITE
 from stoker.model.principal import ApplicationCredential, Principal, Project, User
 from stoker.store import artifacts, identity, servers
 from stoker.store.notifier import TOKENS_TOPIC
@@ -86,42 +87,31 @@ def delete_user(tx: Tx, id: str) -> None:
     tx.notify(TOKENS_TOPIC)
 
 
-def roles_of(tx: Tx, user_id: str, project_id: str | None) -> frozenset[str]:
-    """The roles of a user in a project; None: on the system."""
-    return identity.system_roles(tx, user_id) if project_id is None else identity.roles(tx, user_id, project_id)
-
-
-def grant(tx: Tx, user_id: str, project_id: str | None, role: str) -> None:
+def grant(tx: Tx, user_id: str, project_id: str, role: str) -> None:
     """
-    Give a user a role in a project; None: on the system.
+    Give a user a role in a project, or on the SITE, which Keystone's API calls the system.
 
-    Raises EntityNotFound, and Forbidden for a role on the system other than ``admin``.
+    Raises EntityNotFound, and Forbidden for a role on the site other than ``admin``.
     """
     user(tx, user_id)
-    if project_id is not None:
+    if project_id != SITE:
         project(tx, project_id)
     if role not in ROLES:
         raise EntityNotFound(f"Could not find role: {role}.")
-    if project_id is None and role != ADMIN:
+    if project_id == SITE and role != ADMIN:
         raise Forbidden(f"The system has one role, {ADMIN}: give others in a project.")
-    if role in roles_of(tx, user_id, project_id):
+    if role in identity.roles(tx, user_id, project_id):
         return
-    if project_id is None:
-        identity.add_system_role(tx, user_id, role)
-    else:
-        identity.add_role(tx, user_id, project_id, role)
+    identity.add_role(tx, user_id, project_id, role)
     tx.notify(TOKENS_TOPIC)
 
 
-def revoke(tx: Tx, user_id: str, project_id: str | None, role: str) -> None:
-    """Remove a role of a user in a project; None: on the system. Raises EntityNotFound."""
-    if role not in roles_of(tx, user_id, project_id):
-        place = "system: all" if project_id is None else f"project: {project_id}"
+def revoke(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    """Remove a role of a user in a project, or on the SITE. Raises EntityNotFound."""
+    if role not in identity.roles(tx, user_id, project_id):
+        place = "system: all" if project_id == SITE else f"project: {project_id}"
         raise EntityNotFound(f"Could not find role assignment with role: {role}, user: {user_id}, {place}.")
-    if project_id is None:
-        identity.drop_system_role(tx, user_id, role)
-    else:
-        identity.drop_role(tx, user_id, project_id, role)
+    identity.drop_role(tx, user_id, project_id, role)
     tx.notify(TOKENS_TOPIC)
 
 

@@ -15,6 +15,7 @@ from stoker.identity.passwords import LoginLimiter
 from stoker.identity.stack_users import Ec2Keys, StackUser, StackUsers
 from stoker.identity.tokens import ADMIN, Issued, Tokens
 from stoker.model.errors import Unauthorized
+from stoker.model.ids import SITE
 from stoker.model.principal import ApplicationCredential, Project, User
 from stoker.store import identity
 from stoker.store.notifier import TOKENS_TOPIC
@@ -181,7 +182,7 @@ class Directory:
             identity.add_user(tx, user)
             for role in _ADMIN_ROLES:
                 identity.add_role(tx, user.id, project.id, role)
-            identity.add_system_role(tx, user.id, ADMIN)
+            identity.add_role(tx, user.id, SITE, ADMIN)
             return password
 
         return self._store.write(do)
@@ -199,8 +200,8 @@ class Directory:
             admin = identity.find_user_by_name(tx, "admin", DOMAIN_ID)
             assert admin is not None, "the first start makes one"
             identity.save_user(tx, replace(admin, password_hash=hashed, enabled=True))
-            if ADMIN not in identity.system_roles(tx, admin.id):
-                identity.add_system_role(tx, admin.id, ADMIN)
+            if ADMIN not in identity.roles(tx, admin.id, SITE):
+                identity.add_role(tx, admin.id, SITE, ADMIN)
             identity.drop_tokens_of(tx, admin.id)
             tx.notify(TOKENS_TOPIC)
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from stoker.identity import stack_users
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
+from stoker.model.ids import SITE
 from stoker.model.principal import Principal, Project, Token
 from stoker.store import identity
 from stoker.store.notifier import TOKENS_TOPIC
@@ -149,7 +150,7 @@ def _resolve(tx: Tx, token: Token) -> tuple[Principal, Token, Project | None]:
         expires_at=token.expires_at,
         # An administrator of the site logs in to a project, as clouds.yaml requires, and needs no second token for the
         # site.
-        site_admin=administers and (token.system or ADMIN in identity.system_roles(tx, user.id)),
+        site_admin=administers and (token.system or ADMIN in identity.roles(tx, user.id, SITE)),
         application_credential_id=token.application_credential_id,
         restricted=restricted,
     )
@@ -181,7 +182,7 @@ def _find_roles(tx: Tx, token: Token) -> tuple[frozenset[str], bool]:
     """
     roles = frozenset[str]()
     if token.system:
-        roles = identity.system_roles(tx, token.user_id)
+        roles = identity.roles(tx, token.user_id, SITE)
     elif token.project_id:
         roles = identity.roles(tx, token.user_id, token.project_id)
     if token.application_credential_id is None:

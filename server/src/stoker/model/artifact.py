@@ -7,8 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-#: ``Artifact.project_id`` of artifacts that every project of the site can read.
-SITE = ""
+from stoker.model.ids import SITE
 
 
 class ArtifactKind(StrEnum):
@@ -22,7 +21,7 @@ class Artifact(Struct, frozen=True, kw_only=True):
     """An artifact without its content. Nothing changes an artifact; a change is a new version."""
 
     id: str
-    #: The project that owns the artifact, or SITE.
+    #: The project that owns the artifact; SITE: every project can read it.
     project_id: str
     kind: ArtifactKind
     name: str

@@ -8,9 +8,6 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-#: The project of entries that concern no project.
-SITE = ""
-
 
 class Outcome(StrEnum):
     """The outcome of an audited action."""

@@ -12,6 +12,8 @@ from uuid import UUID
 
 from stoker.model.errors import Invalid
 
+#: In place of a project's id: the whole site.
+SITE = ""
 _REMOTE_NAME = re.compile(r"(.{36})(?:-([0-9]+))?", re.DOTALL)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stoker.model.artifact import SITE, Artifact, ArtifactKind
+from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.errors import Conflict
+from stoker.model.ids import SITE
 from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
 from stoker.store.tx import Tx

@@ -65,35 +65,23 @@ in_project: Callable[[Tx, str], list[str]] = column(
         for kind, those in _CONTENTS.items()
     )
 )
-#: Assign a role in a project to a user: ``add_role(tx, user_id, project_id, role)``.
+#: Assign a role in a project, or on the SITE, to a user: ``add_role(tx, user_id, project_id, role)``.
 add_role: Callable[[Tx, str, str, str], None] = execute(
     "INSERT INTO assignments (user_id, project_id, role) VALUES (:user_id, :project_id, :role)"
 )
-#: Remove a role of a user in a project, with the same arguments.
+#: Remove a role of a user, with the same arguments.
 drop_role: Callable[[Tx, str, str, str], None] = execute(
     "DELETE FROM assignments WHERE user_id = :user_id AND project_id = :project_id AND role = :role"
 )
 _list_roles: Callable[[Tx, str, str], list[str]] = column(
     "SELECT role FROM assignments WHERE user_id = :user_id AND project_id = :project_id"
 )
-_DROP_ROLES_OF = [
-    execute(f"DELETE FROM {table} WHERE user_id = :user_id") for table in ("assignments", "system_assignments")
-]
+_drop_roles_of: Callable[[Tx, str], None] = execute("DELETE FROM assignments WHERE user_id = :user_id")
 _drop_roles_in: Callable[[Tx, str], None] = execute("DELETE FROM assignments WHERE project_id = :project_id")
 #: Return the id of an enabled user with the role ``member`` in a project, or None.
 member_of: Callable[[Tx, str], str | None] = scalar(
     "SELECT u.id FROM assignments a JOIN users u ON u.id = a.user_id"
     " WHERE a.project_id = :project AND a.role = 'member' AND u.enabled ORDER BY u.id LIMIT 1"
-)
-#: Assign or remove a role of a user for the whole site: ``add_system_role(tx, user_id, role)``.
-add_system_role: Callable[[Tx, str, str], None] = execute(
-    "INSERT INTO system_assignments (user_id, role) VALUES (:user_id, :role)"
-)
-drop_system_role: Callable[[Tx, str, str], None] = execute(
-    "DELETE FROM system_assignments WHERE user_id = :user_id AND role = :role"
-)
-_list_system_roles: Callable[[Tx, str], list[str]] = column(
-    "SELECT role FROM system_assignments WHERE user_id = :user_id"
 )
 
 
@@ -154,15 +142,14 @@ def _where(names: Iterable[str], *more: str) -> str:
 
 def delete_user(tx: Tx, id: str) -> None:
     """Delete the user and all its role assignments."""
-    for drop_roles in _DROP_ROLES_OF:
-        drop_roles(tx, id)
+    _drop_roles_of(tx, id)
     _USERS.delete(tx, id)
 
 
 def list_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str, str]]:
     """
-    Return the role assignments in projects, (user id, project id, role), whose columns have the values of ``filters``.
-    A filter that is None is ignored.
+    Return the role assignments, (user id, project id or SITE, role), whose columns have the values of ``filters``. A
+    filter that is None is ignored.
     """
     values = _present(filters)
     columns = "user_id, project_id, role"
@@ -171,23 +158,8 @@ def list_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str, str]
 
 
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:
-    """Return the user's roles in a project."""
+    """Return the user's roles in a project, or on the SITE."""
     return frozenset(_list_roles(tx, user_id, project_id))
-
-
-def system_roles(tx: Tx, user_id: str) -> frozenset[str]:
-    """Return the user's roles for the whole site."""
-    return frozenset(_list_system_roles(tx, user_id))
-
-
-def list_system_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str]]:
-    """
-    Return the role assignments for the whole site, (user id, role), whose columns have the values of ``filters``. A
-    filter that is None is ignored.
-    """
-    values = _present(filters)
-    query = compose(f"SELECT user_id, role FROM system_assignments{_where(values)} ORDER BY user_id, role")
-    return [tuple(row) for row in tx.fetch_all(query, values)]
 
 
 _CREDENTIALS = Repository(ApplicationCredential, "application_credentials")

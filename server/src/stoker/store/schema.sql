@@ -707,16 +707,10 @@ CREATE TABLE users (
 
 CREATE TABLE assignments (
     user_id varchar(64) NOT NULL,
+    -- Empty: the whole site, for which the administrator's role is the only one.
     project_id varchar(64) NOT NULL,
     role varchar(64) NOT NULL,
     PRIMARY KEY (user_id, project_id, role)
-);
-
--- Roles for the whole site. The administrator's role is the only one.
-CREATE TABLE system_assignments (
-    user_id varchar(64) NOT NULL,
-    role varchar(64) NOT NULL,
-    PRIMARY KEY (user_id, role)
 );
 
 CREATE TABLE tokens (

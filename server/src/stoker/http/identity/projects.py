@@ -21,6 +21,7 @@ from stoker.http.request import RequestContext
 from stoker.identity import administration
 from stoker.identity.directory import DOMAIN_ID
 from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.ids import SITE
 from stoker.model.principal import Project
 from stoker.store import identity
 from stoker.store.tx import Tx
@@ -113,28 +114,26 @@ def index_assignments(request: RequestContext, tx: Tx) -> dict[str, Any]:
 def _list_assignments(tx: Tx, request: RequestContext) -> list[dict[str, Any]]:
     """Return the assignments that match the query. No role is assigned to a group or on a domain."""
     query, root = request.query, f"{request.app.settings.public_url}/identity/v3"
-    if "scope.domain.id" in query or "group.id" in query:
+    # Who administers a project may name it, but may not read who administers the site.
+    if "scope.domain.id" in query or "group.id" in query or {"scope.system", "scope.project.id"} <= query.keys():
         return []
-    filters, project_id = {"user_id": query.get("user.id"), "role": query.get("role.id")}, query.get("scope.project.id")
+    project_id = SITE if "scope.system" in query else query.get("scope.project.id")
+    rows = identity.list_assignments(tx, user_id=query.get("user.id"), project_id=project_id, role=query.get("role.id"))
 
-    def render(user_id: str, role: str, scope: dict[str, Any], place: str) -> dict[str, Any]:
-        link = f"{root}/{place}/users/{user_id}/roles/{role}"
+    def render(user_id: str, id: str, role: str) -> dict[str, Any]:
+        scope: dict[str, Any] = {"system": {"all": True}} if id == SITE else {"project": {"id": id}}
+        link = f"{root}/{'system' if id == SITE else f'projects/{id}'}/users/{user_id}/roles/{role}"
         return {"role": {"id": role}, "user": {"id": user_id}, "scope": scope, "links": {"assignment": link}}
 
-    in_projects = [] if "scope.system" in query else identity.list_assignments(tx, project_id=project_id, **filters)
-    on_system = [] if project_id is not None else identity.list_system_assignments(tx, **filters)
-    return [
-        *(render(user, role, {"project": {"id": id}}, f"projects/{id}") for user, id, role in in_projects),
-        *(render(user, role, {"system": {"all": True}}, "system") for user, role in on_system),
-    ]
+    return [render(*row) for row in rows]
 
 
 @operation(200)
 def list_roles(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the roles of a user in the path's project, or on the system. Raises EntityNotFound."""
     user_id, project_id = _subject(request)
-    roles = administration.roles_of(tx, user_id, project_id)
-    if not roles and project_id is not None:
+    roles = identity.roles(tx, user_id, project_id)
+    if not roles and project_id != SITE:
         # A user without a role in the project must not learn whether the project exists.
         if not is_administrator(request):
             raise EntityNotFound(f"Could not find project: {project_id}.")
@@ -146,7 +145,7 @@ def list_roles(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(204)
 def check_role(request: RequestContext, tx: Tx) -> None:
     """Return 204 if the user has the role in the project or on the system. Raises EntityNotFound otherwise."""
-    if request.path["role_id"] not in administration.roles_of(tx, *_subject(request)):
+    if request.path["role_id"] not in identity.roles(tx, *_subject(request)):
         raise EntityNotFound("Could not find role assignment.")
 
 
@@ -163,14 +162,14 @@ def revoke_role(request: RequestContext, tx: Tx) -> None:
     Users cannot remove their own system role, so that a site always keeps an administrator.
     """
     user_id, project_id = _subject(request)
-    if project_id is None and user_id == request.user.user_id:
+    if project_id == SITE and user_id == request.user.user_id:
         raise Invalid("you cannot remove your own system role: another administrator of the site has to do it")
     administration.revoke(tx, user_id, project_id, _role(request))
 
 
-def _subject(request: RequestContext) -> tuple[str, str | None]:
-    """Return the user and the project of the path; None: the system."""
-    return request.path["user_id"], request.path.get("project_id")
+def _subject(request: RequestContext) -> tuple[str, str]:
+    """Return the user and the project of the path; for roles on the system, the SITE."""
+    return request.path["user_id"], request.path.get("project_id", SITE)
 
 
 def _role(request: RequestContext) -> str:

@@ -24,8 +24,9 @@ from stoker.deployments import schema
 from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.http.contracts import Answer, Body, Count, Id, LongText, Text, Time, fill, operation
 from stoker.http.request import RequestContext
-from stoker.model.artifact import SITE, Artifact, ArtifactKind
+from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, RequestLimitExceeded
+from stoker.model.ids import SITE
 from stoker.store import artifacts
 from stoker.store.tx import Tx, check_limit
 

@@ -8,7 +8,8 @@ from msgspec import Meta, field
 
 from stoker.http.contracts import Answer, Count, Moment, Positive, Query, RowNumber, Time, fill, operation
 from stoker.http.request import RequestContext
-from stoker.model.audit import SITE, Outcome
+from stoker.model.audit import Outcome
+from stoker.model.ids import SITE
 from stoker.store import audit, servers
 from stoker.store.tx import Tx
 
