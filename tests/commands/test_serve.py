@@ -175,7 +175,7 @@ def test_invalid_settings_are_named(tmp_path, plain, words, sentence):
 def test_the_password_of_a_database_is_not_shown(tmp_path, plain):
     variables = {**plain, "STOKER_DATABASE": "postgresql://a:b@127.0.0.1:1/x"}
     message = refused(variables, *serve(tmp_path))
-    assert "cannot open the database postgresql://a:***@127.0.0.1:1/x:" in message
+    assert "cannot open the database postgresql://a:******@127.0.0.1:1/x:" in message
 
 
 def test_an_unknown_setting_in_the_file_is_named(tmp_path, plain):

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from stoker import settings
+from stoker.addresses import hide_password
 from stoker.commands.serve import serve
 from stoker.model.errors import Invalid
 
@@ -263,3 +264,16 @@ def test_a_misspelt_variable_is_reported():
         "STOKER_BANANA is an unknown setting and is ignored",
         "STOKER_PRT is an unknown setting and is ignored; did you mean STOKER_PORT?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:p@host:5/d", "postgresql://u:******@host:5/d"),
+        ("postgresql://u:p@ss@host/d", "postgresql://u:******@host/d"),
+        ("https://host:8004/x", "https://host:8004/x"),
+        ("sqlite:///a.db", "sqlite:///a.db"),
+    ],
+)
+def test_the_password_of_a_url_is_hidden(url, shown):
+    assert hide_password(url) == shown

@@ -1,16 +1,19 @@
 """
 IP addresses: of clients, their membership in networks and the prefix by which limits count them; and of this machine,
-from which the default URL derives at which clients and agents reach Stoker.
+from which the default URL derives at which clients and agents reach Stoker; and URLs as messages show them.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from stoker.model.secrets import REDACTED
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -55,6 +58,7 @@ def _parse(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+_PASSWORD = re.compile(r"(://[^:/@]*):.*@")
 #: Addresses reserved for documentation. No packet is sent to them; the routing table only reveals the own address.
 _ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 _LOOPBACK = "127.0.0.1"
@@ -87,6 +91,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def hide_password(url: str) -> str:
+    """Return a URL without its password, which may contain any character; a text that is no URL stays as it is."""
+    return _PASSWORD.sub(rf"\1:{REDACTED}@", url)
 
 
 def is_loopback_url(url: str) -> bool:

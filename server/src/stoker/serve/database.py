@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from pathlib import Path
 
 import psycopg
 
+from stoker.addresses import hide_password
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.serve import state_dir
 from stoker.serve.site_keys import secret_file
@@ -56,7 +56,7 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
 
 def name_database(settings: Settings) -> str:
     """Return the database as messages name it: the path of its file, or its URL without the password."""
-    return _sqlite_file(settings) or re.sub(r"(//[^:/@]*):.*@", r"\1:***@", settings.database_url)
+    return _sqlite_file(settings) or hide_password(settings.database_url)
 
 
 def has_database(settings: Settings) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, field
 
+from stoker.addresses import hide_password
 from stoker.http.contracts import Answer, Id, operation
 from stoker.http.request import RequestContext
 from stoker.model.secrets import REDACTED
 from stoker.settings import describe_settings
-
-#: The password in a URL, such as that of the database.
-_PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@")
 
 
 class Setting(Answer):
@@ -52,4 +49,4 @@ def _show(value: Any, *, is_secret: bool = False) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = "" if value == Path() else str(value)
-    return REDACTED if is_secret and text else _PASSWORD.sub(rf"\1:{REDACTED}@", text)
+    return REDACTED if is_secret and text else hide_password(text)
