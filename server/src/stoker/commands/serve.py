@@ -11,7 +11,7 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from socket import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,11 @@ from stoker.addresses import is_loopback_url
 from stoker.commands import login, reported_as_click_errors
 from stoker.model.errors import Invalid, Unavailable
 from stoker.settings import Settings
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
+    from stoker.http.metrics import WorkerMetrics
+    from stoker.serve.tls import Tls
 
 #: Names without documentation that the server's HTTP layer and its driver of PostgreSQL use, by module. A release of
 #: the library may rename them at any time.
@@ -169,11 +174,8 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
     lock = server.lock(settings)
     # Two processes cannot rotate one file.
     log.configure(settings.log_level, settings.state_dir / "logs" if settings.workers == 1 else None)
-    store = server.open_store(settings, server.key_source(settings))
+    app, tls = _open_site(settings, accept_new_secret=accept_new_secret)
     try:
-        secret = server.load_site_secret(settings, store, replace_fingerprint=accept_new_secret)
-        tls = server.open_tls(settings)
-        app = server.create_app(settings, store, secret, ca_file=tls.ca_file)
         admin_login = None
         if settings.at_keystone:
             login.note_keystone(settings.state_dir, f"{settings.identity_url}/v3")
@@ -183,14 +185,14 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
             admin_login = _administrator(settings, app.identity, reset_admin_password, ca_file)
         sockets = server.listen(settings)
     except BaseException:
-        store.close()
+        app.store.close()
         raise
     ready = partial(_ready, settings, admin_login, tls.problem)
     if settings.workers == 1:
         server.run(app, sockets[0], ready, tls=tls.context)
     else:
         # Workers open the database themselves: a connection must not be in use by two processes.
-        store.close()
+        app.store.close()
         folder = open_folder(settings.state_dir)
         server.Supervisor(sockets, partial(_serve_worker, settings, folder)).run(ready)
     os.close(lock)
@@ -203,16 +205,24 @@ def _serve_worker(settings: Settings, folder: Path, number: int, listening: sock
     from stoker.http.metrics import WorkerMetrics
 
     log.configure(settings.log_level, None, worker=number)
+    app, tls = _open_site(settings, WorkerMetrics(number, settings.workers, folder))
+    server.run(app, listening, ready, tls=tls.context)
+
+
+def _open_site(
+    settings: Settings, worker: WorkerMetrics | None = None, *, accept_new_secret: bool = False
+) -> tuple[App, Tls]:
+    """Open the database and create the site; see ``serve.create_app``."""
+    from stoker import serve as server
+
     store = server.open_store(settings, server.key_source(settings))
     try:
-        secret = server.load_site_secret(settings, store)
+        secret = server.load_site_secret(settings, store, replace_fingerprint=accept_new_secret)
         tls = server.open_tls(settings)
-        worker = WorkerMetrics(number, settings.workers, folder)
-        app = server.create_app(settings, store, secret, ca_file=tls.ca_file, worker=worker)
+        return server.create_app(settings, store, secret, ca_file=tls.ca_file, worker=worker), tls
     except BaseException:
         store.close()
         raise
-    server.run(app, listening, ready, tls=tls.context)
 
 
 def _administrator(settings: Settings, directory: Any, reset: bool, ca_file: Path | None) -> dict[str, str] | None:

@@ -238,17 +238,13 @@ _LABEL_SYNTAX = (
 )
 
 
-def check_labels(labels: Any, what: str = "labels") -> dict[str, str]:
-    """
-    Validate a complete set of labels and return it. ``what`` names the field in error messages.
-
-    Raises Invalid, which names the label and the error.
-    """
+def check_labels(labels: Any) -> dict[str, str]:
+    """Validate a complete set of labels and return it. Raises Invalid, which names the label and the error."""
     if not isinstance(labels, Mapping):
-        raise Invalid(f"{what} must be a map of names and values, not {type(labels).__name__}")
+        raise Invalid(f"labels must be a map of names and values, not {type(labels).__name__}")
     if len(labels) > MOST_LABELS:
-        raise Invalid(f"{what}: a server may have {MOST_LABELS} labels, not {len(labels)}")
-    return {_check_label_name(key, what): _check_label_value(key, value, what) for key, value in labels.items()}
+        raise Invalid(f"labels: a server may have {MOST_LABELS} labels, not {len(labels)}")
+    return {_check_label_name(key): _check_label_value(key, value) for key, value in labels.items()}
 
 
 def change_labels(had: Mapping[str, str], changes: Any) -> dict[str, str]:
@@ -260,17 +256,17 @@ def change_labels(had: Mapping[str, str], changes: Any) -> dict[str, str]:
     return check_labels({**left, **new})
 
 
-def _check_label_name(key: Any, what: str) -> str:
+def _check_label_name(key: Any) -> str:
     prefix, slash, name = key.rpartition("/") if isinstance(key, str) else ("", "", "")
     if not _LABEL_NAME.fullmatch(name) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
         shown = repr(key)[:80]
-        raise Invalid(f"{what}: invalid label name {shown}: {_LABEL_SYNTAX}, with an optional prefix DNS-NAME/")
+        raise Invalid(f"labels: invalid label name {shown}: {_LABEL_SYNTAX}, with an optional prefix DNS-NAME/")
     return str(key)
 
 
-def _check_label_value(key: Any, value: Any, what: str) -> str:
+def _check_label_value(key: Any, value: Any) -> str:
     if not isinstance(value, str):
-        raise Invalid(f"{what}.{key}: a label's value must be a string, not {type(value).__name__}: put it in quotes")
+        raise Invalid(f"labels.{key}: a label's value must be a string, not {type(value).__name__}: put it in quotes")
     if value and not _LABEL_NAME.fullmatch(value):
-        raise Invalid(f"{what}.{key}: {value[:80]!r} is no label's value: empty, or {_LABEL_SYNTAX}")
+        raise Invalid(f"labels.{key}: {value[:80]!r} is no label's value: empty, or {_LABEL_SYNTAX}")
     return value

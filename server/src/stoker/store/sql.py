@@ -164,10 +164,9 @@ def delete(table: str, *names: str) -> Statement:
 compose = lru_cache(maxsize=1000)(sql)
 
 
-def equal(*names: str, alias: str = "", prefix: str = "") -> str:
-    """Return the condition ``name = :name AND …``. ``alias`` is the table, ``prefix`` begins the parameters' names."""
-    dot = alias and f"{alias}."
-    return " AND ".join(f"{dot}{quote(name)} = :{prefix}{name}" for name in names)
+def equal(*names: str, prefix: str = "") -> str:
+    """Return the condition ``name = :name AND …``. ``prefix`` begins the parameters' names."""
+    return " AND ".join(f"{quote(name)} = :{prefix}{name}" for name in names)
 
 
 #: Names of columns that are keywords of SQL.

@@ -219,7 +219,7 @@ def open_keystone(settings: Settings, store: Store, own: Ec2Keys) -> Keystone:
     """Create the components. Succeeds while Keystone is unavailable. Raises Invalid if the settings are wrong."""
     session = cloud_entries.open_session(settings.keystone_cloud, "keystone_cloud")
     url = f"{settings.identity_url}/v3"
-    client = Client(session, url, "keystone_cloud")
+    client = Client(session, url)
     try:
         client.log_in()
     except Refused as error:

@@ -37,11 +37,9 @@ class Refused(Unavailable):
 class Client:
     """A client for Keystone's v3 API. ``url`` includes the version."""
 
-    def __init__(self, session: Session, url: str, settings_named: str) -> None:
+    def __init__(self, session: Session, url: str) -> None:
         self._service = open_service(session, url)
         self._url = url
-        #: Names of the settings to check if Keystone refuses Stoker's login; part of error messages.
-        self._settings_named = settings_named
         self._doubted = 0.0
         self._in_use = False
 
@@ -110,7 +108,7 @@ class Client:
             raise self._refused(error.status, "its login") from None
 
     def _refused(self, status: int, what: str) -> Refused:
-        sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the settings {self._settings_named}"
+        sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the setting keystone_cloud"
         if self._in_use:  # at start-up, the caller reports the error
             _log.error("keystone.misconfigured", error=sentence)
         return Refused(sentence)
