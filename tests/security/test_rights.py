@@ -109,6 +109,8 @@ def test_a_project_administrator_assigns_roles_in_the_project(stoker, owner):
         (admin.user_id, "admin"),
         (owner.user_id, "reader"),
     }
+    both = f"{IDENTITY}/role_assignments?scope.project.id={admin.project}&scope.system=all"
+    assert admin.request("GET", both).body["role_assignments"] == [], "a project's scope is not the system's"
     assert admin.request("DELETE", grant).status == 204
     assert stoker.request("GET", f"/v1/{admin.project}/stacks", headers={"X-Auth-Token": token}).status == 403
 
