@@ -146,6 +146,35 @@ def test_a_config_runs_with_its_inputs(open_window, site):
     expect(page.locator(".line-text").first).to_have_text("tape")
 
 
+def test_a_config_runs_before_the_list_of_all_configs_has_come(open_window, site):
+    config = {"name": "prompt", "group": "script", "config": "#!/bin/sh\necho at once"}
+    id = site.stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
+    page = open_window().page
+    page.route(re.compile("/software_configs\\?.*limit="), lambda _: None)  # never answered
+    page.goto(f"{site.home}run?what=config&config={id}&servers=web1")
+    expect(page.get_by_text("There are no inputs")).to_be_visible()
+    expect(page.locator("select")).to_have_value(id)
+    page.get_by_role("button", name="Run on 1 server").press("Enter")
+    complete_trigger(page, "prompt", 1)
+
+
+def test_the_conditions_of_a_selector_start_no_run(open_window):
+    page = open_window("run?selector=os.family%20exists%20and%20hostname%20exists").page
+    page.get_by_label("Command or script").fill("true")
+    page.get_by_label("Canary").fill("none")
+    expect(page.get_by_role("button", name=re.compile("Run on [1-9]"))).to_be_enabled()
+    page.evaluate("document.querySelector('.run-form').addEventListener('submit', () => document.body.append('sent;'))")
+    page.get_by_role("button", name="Remove hostname exists").click()
+    page.get_by_text("Add a condition").click()
+    page.get_by_role("button", name=re.compile("^script")).click()
+    expect(page).to_have_url(re.compile("and\\+hooks%3Dscript"))
+    before = page.url
+    page.get_by_label("Canary").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("canary is a number")
+    assert page.url == before
+    assert page.evaluate("document.body.textContent.split('sent;').length") == 2
+
+
 def test_a_catalog_entry_runs_with_a_form_of_its_inputs(open_window, site):
     text = (
         "stoker_catalog_version: 1\nname: greet\nversion: 1\ndescription: greets\ngroup: script\nactions: [CREATE]\n"

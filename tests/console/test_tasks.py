@@ -231,8 +231,9 @@ def test_run_the_backup_on_all_databases_but_the_canary_first(hands):
 def test_create_a_stack_from_an_example(hands):
     hands.jump("s", "Stacks")
     hands.link("New stack")
-    # one letter: a browser forgets the letters of a slow typist
-    hands.fill(hands.page.get_by_label("An example, or an entry of the catalog"), "t")
+    example = hands.page.get_by_label("An example, or an entry of the catalog")
+    expect(example.get_by_role("option", name="three-tier")).to_have_count(1)
+    hands.fill(example, "t")  # one letter: a browser forgets the letters of a slow typist
     hands.press("Tab")
     hands.press("Escape")  # the key that leaves the editor with Tab
     for name in ("Next: parameters", "Next: review", "Create three-tier"):
@@ -248,7 +249,9 @@ def test_make_a_schedule_run_every_night_within_the_maintenance_window(hands):
     hands.button("New schedule")
     form = page.get_by_role("dialog")
     hands.fill(form.get_by_label("Name", exact=True), "Nightly check")
-    hands.fill(form.get_by_role("combobox", name="Config"), "C")  # the check of the databases
+    config = form.get_by_role("combobox", name="Config")
+    expect(config.get_by_role("option", name="Check of databases")).to_have_count(1)
+    hands.fill(config, "C")
     expect(form).to_contain_text("There are no inputs")
     hands.fill(form.get_by_label("or by name"), "db0")
     hands.go(form.get_by_label("Cron"))

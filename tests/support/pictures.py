@@ -82,7 +82,7 @@ def pages_of(site: BusySite) -> dict[str, str]:
 
 def open_palette(page: Page) -> None:
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox").last.fill("web")
+    page.get_by_role("dialog").get_by_role("combobox").fill("web")
     page.get_by_role("option", name="web3").first.wait_for()
 
 

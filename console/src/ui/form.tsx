@@ -104,7 +104,7 @@ export function TextField(
   );
 }
 
-/** A field of a form that is one of several values. */
+/** A field of a form that is one of several values. `value` is one of them, also while `choices` are loaded. */
 export function ChoiceField(
   props: FieldProps & {
     choices: readonly (readonly [value: string, text: string])[];
@@ -112,11 +112,13 @@ export function ChoiceField(
     onChange?: (value: string) => void;
   },
 ) {
+  const isMissing = props.value !== undefined && props.choices.every(([value]) => value !== props.value);
+  const choices = isMissing ? [...props.choices, [props.value!, props.value!] as const] : props.choices;
   return (
     <Field label={props.label} hint={props.hint}>
       {/* not controlled: what somebody has chosen stays when the page is drawn again */}
       <select name={props.name} required={props.isRequired} onChange={(event) => props.onChange?.(event.currentTarget.value)}>
-        {props.choices.map(([value, text]) => (
+        {choices.map(([value, text]) => (
           <option key={value} value={value} selected={value === props.value}>
             {text}
           </option>

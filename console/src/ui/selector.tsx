@@ -126,7 +126,7 @@ function ConditionMenu({ facts, onChoose }: { facts: readonly FactName[]; onChoo
             <p class="quiet">{fact.name}</p>
             <div class="pills">
               {fact.values.map((one) => (
-                <button key={one.value} class="pill" onClick={() => choose(`${fact.name}=${quote(one.value)}`)}>
+                <button key={one.value} type="button" class="pill" onClick={() => choose(`${fact.name}=${quote(one.value)}`)}>
                   {one.value} <b>{one.count}</b>
                 </button>
               ))}
@@ -147,6 +147,7 @@ function Conditions({ value, onChange }: Props) {
       {conditions.map((condition) => (
         <button
           key={condition}
+          type="button"
           class="pill mono"
           aria-label={`Remove ${condition}`}
           onClick={() => onChange(removeCondition(value, condition))}
