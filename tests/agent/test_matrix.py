@@ -156,10 +156,10 @@ def test_the_next_source_is_used_while_the_first_one_is_down(stoker: Served, tmp
         assert "come from" not in agent.log
         for turn, (move, source) in enumerate(((first.go, "cfn"), (first.come, "stoker"), (first.go, "cfn"))):
             move()
-            stoker.until(lambda turn=turn, source=source: moves(agent)[turn:] == [source], 30)
+            stoker.until(lambda turn=turn, source=source: moves(agent)[turn:] == [source])
             names[f"more{turn}"] = "CFN_SIGNAL"
             changed(stoker, stack, greetings("POLL_SERVER_CFN", names, machine=name, script=SCRIPT))
-            stoker.until(lambda turn=turn: f"more{turn}" in agent.lines(), 30)
+            stoker.until(lambda turn=turn: f"more{turn}" in agent.lines())
         first.come()
         until(stoker, stack, "UPDATE_COMPLETE", agent)
     assert agent.lines() == list(names)

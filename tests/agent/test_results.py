@@ -6,7 +6,6 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,11 +19,9 @@ from stoker_agent.outbox import Outbox
 from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs
 from stoker_agent.transports import Senders
-from support import waiting
 from support.http_stub import Answering, Asked, Said, answering
 from support.outboxes import empty
-
-until = partial(waiting.until, seconds=30)
+from support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 

@@ -84,7 +84,7 @@ def test_an_update_continues_when_the_agent_runs_once(agent, server, tmp_path):
     update(server, new)
     agent.start(program=(str(program),), command="run-once")
     assert server.result("u1")["deploy_changed"] is True
-    assert agent.process.wait(30) == 0
+    assert agent.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])

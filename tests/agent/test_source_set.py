@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ import pytest
 from stoker_agent.poll import TRIES, Poller
 from stoker_agent.transports import Document
 from stoker_agent.web import Refused, Unreachable
-from support import waiting
-
-until = partial(waiting.until, seconds=30)
+from support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 

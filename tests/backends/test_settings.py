@@ -112,7 +112,7 @@ def test_a_backend_that_hangs_does_not_delay_requests(tmp_path, database_url):
             handle = {"type": "OS::Heat::WaitConditionHandle"}
             waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=1)
             stack = created(stoker, "deadline", template({"h": handle, "w": waiting}))
-            stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 30)
+            stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED")
 
 
 @pytest.mark.parametrize("token", ["x", "signal.x.y", f"signal.{'0' * 8}-0000-4000-8000-{'0' * 12}.{'0' * 64}"])

@@ -60,7 +60,7 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
             assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
             assert outputs(stoker, stack)["d0"] == who
         assert stoker.heat("DELETE", stack).status == 204
-        stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]}, 30)
+        stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]})
 
 
 def subscribers(zaqar, stoker, queue):
@@ -126,7 +126,7 @@ def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, s
         (run,) = runs(ask("GET", document).body)
         assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
         stoker.until(lambda: status(stoker, stack) == ("UPDATE_COMPLETE" if is_dropped else "DELETE_COMPLETE"), 60)
-        stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404, 30)
+        stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404)
         if is_dropped:
             stoker.until(lambda: runs(ask("GET", document).body) == [], 60)
 
@@ -162,6 +162,6 @@ def test_a_deployment_without_a_resource_reports_its_result(tmp_path, database_u
                 assert stoker.heat("POST", f"{path}/retry").status == 202
         assert stoker.heat("DELETE", path).status == 204
         if transport == "TEMP_URL_SIGNAL":
-            stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404, 30)
+            stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404)
         else:
-            stoker.until(lambda: not any(name.startswith(made["id"]) for name in queues_of(zaqar, stoker.project)), 30)
+            stoker.until(lambda: not any(name.startswith(made["id"]) for name in queues_of(zaqar, stoker.project)))

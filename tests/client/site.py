@@ -250,4 +250,4 @@ class ActingAgent(threading.Thread):
     def stop(self) -> None:
         """End the polls."""
         self._stopped.set()
-        self.join(30)
+        self.join(60)

@@ -174,7 +174,7 @@ def test_the_start_of_a_run_without_progress_follows_from_its_duration(store, sa
 
 def recorded(store, deployment, state):
     """Its run, once the tracker has written that state."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while (run := run_of(store, deployment)).state != state:
         assert time.monotonic() < until, f"it stayed {run.state}"
         time.sleep(0.01)

@@ -59,6 +59,7 @@ def count(found: Mapping[str, Metric], name: str) -> float:
 
 
 def test_a_run_appears_in_every_metric_that_it_concerns(stoker, agent):
+    stoker.until(lambda: bool(families(stoker)["stoker_jobs_ended"].samples))  # the first job of the site
     found = families(stoker)
     assert count(found, "stoker_delivery_seconds") == 1
     assert count(found, "stoker_signal_seconds") == 1

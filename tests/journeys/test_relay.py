@@ -316,7 +316,7 @@ def test_a_deleted_relay_serves_no_documents(stoker, tmp_path):
             assert agent.document(wait=1, etag=tag).status == 304
             assert waiting.result(60).status == 304  # superseded
         site.process.terminate()
-        assert site.process.wait(30) in (0, -signal.SIGTERM)
+        assert site.process.wait(60) in (0, -signal.SIGTERM)
 
 
 def test_https_on_both_sides_with_private_authorities(tmp_path):

@@ -36,7 +36,7 @@ def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
             yield listener.getsockname()[1]
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(30)
+            thread.join(60)
 
 
 @pytest.mark.parametrize("length", [None, 2**40])
