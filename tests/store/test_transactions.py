@@ -135,15 +135,6 @@ def test_written_rows_are_read(store, text):
     assert value(store, "a") == text
 
 
-def test_written_rows_survive_reopening(store):
-    store.write(lambda tx: add(tx, "a", "kept"))
-    again = Store(store.url)
-    try:
-        assert value(again, "a") == "kept"
-    finally:
-        again.close()
-
-
 def test_a_write_transaction_without_statements_blocks_no_other(store):
     """Whether it ends well or not, and whoever is in its group."""
     assert store.write(lambda tx: "nothing") == "nothing"
@@ -326,12 +317,6 @@ def test_no_revision_of_a_document_recurs_after_a_restored_backup(store, names):
     backup, lost = bump(), bump()
     store.write(lambda tx: query.change(tx, "UPDATE documents SET revision = :backup", backup=backup) and None)
     assert bump() > lost
-
-
-def test_a_topic_notified_often_is_notified_once(store):
-    notified = Notified(store)
-    store.write(lambda tx: [tx.notify("t") for _ in range(5)] and None)
-    assert notified.all == [("t", 0)]
 
 
 def test_one_transaction_has_one_time(store):

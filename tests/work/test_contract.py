@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -77,13 +74,6 @@ def test_a_job_runs_with_its_arguments_and_is_removed(store, work, heard):
     defer(store, work, value, key="x")
     assert heard.wait(1) == [value]
     until(lambda: count_jobs(store) == 0)
-
-
-def test_jobs_deferred_before_the_start_run_after_it(store, work, heard):
-    work.register("k", heard)
-    defer(store, work, 1)
-    work.start()
-    assert heard.wait(1) == [1]
 
 
 def test_a_job_committed_while_the_last_thread_is_taken_is_announced(store, monkeypatch):
@@ -262,31 +252,6 @@ def test_a_handler_may_fail_permanently(store, work, heard):
     assert heard.calls == [1]
 
 
-def test_jobs_of_one_key_never_overlap_and_all_run(store, work, heard):
-    running: Counter[str] = Counter()
-    overlaps: list[str] = []
-    lock = threading.Lock()
-
-    def careful(args: Args) -> None:
-        key = args["n"].partition("-")[0]
-        with lock:
-            running[key] += 1
-            if running[key] > 1:
-                overlaps.append(key)
-        time.sleep(0.01)
-        with lock:
-            running[key] -= 1
-        heard(args)
-
-    work.register("k", careful)
-    work.start()
-    for i in range(10):
-        for key in "abc":
-            defer(store, work, f"{key}-{i}", key=key)
-    assert sorted(heard.wait(30)) == sorted(f"{key}-{i}" for i in range(10) for key in "abc")
-    assert overlaps == []
-
-
 def test_jobs_of_different_keys_run_concurrently(store, work):
     meeting = threading.Barrier(3)
     work.register("k", lambda _: meeting.wait(60) and None)
@@ -410,41 +375,6 @@ def test_no_worker_survives_a_stop(store, work, heard):
     finally:
         heir.stop()
     assert heard.calls == [1]
-
-
-_VICTIM = """
-import sys, time
-from stoker.store.open import Store
-from stoker.work import Work
-store = Store(sys.argv[1])
-work = Work(store)
-def hold(args):
-    print("began", flush=True)
-    time.sleep(600)
-work.register("k", hold)
-work.start()
-store.write(lambda tx: work.defer(tx, "k", "a", {"n": "survivor"}))
-time.sleep(600)
-"""
-
-
-def test_a_job_survives_kill_9_of_its_process(store, heard):
-    victim = subprocess.Popen([sys.executable, "-c", _VICTIM, store.url], stdout=subprocess.PIPE, text=True)
-    try:
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == "began\n"
-    finally:
-        victim.kill()
-        victim.communicate()
-    heir = Work(store)
-    heir.register("k", heard)
-    heir.start()
-    try:
-        assert heard.wait(1, seconds=120) == ["survivor"]
-        until(lambda: count_jobs(store) == 0)
-    finally:
-        heir.stop()
-    assert heard.calls == ["survivor"]
 
 
 def test_a_kind_with_its_own_threads_delays_no_other_kind(store, work, heard):
