@@ -64,6 +64,11 @@ class Fleet:
         self.world.work.run(GO_ON)
         return self.now(trigger)
 
+    def trigger_over(self, count: int, config: Mapping[str, Any] | None = None, **said: Any) -> Trigger:
+        """Start a trigger of a new config on so many new servers."""
+        ids = [server.id for server in self.servers(count)]
+        return self.trigger(config_id=self.config(**(config or {})), servers=ids, **said)
+
     def now(self, trigger: Trigger) -> Trigger:
         """Return the current state of a trigger."""
         return self.world.read(triggers.get, trigger.id)

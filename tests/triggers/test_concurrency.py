@@ -77,34 +77,6 @@ def act(fleet, deed, one):
         )
 
 
-def test_a_thousand_servers_run_fifty_at_a_time(fleet):
-    made = fleet.servers(1000)
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in made], max_concurrent=50)
-    ran: Counter[str] = Counter()
-    choose = random.Random(7)
-    under_way = {each.id: each for each in fleet.running(trigger)}
-    failed = 0
-    while under_way:
-        assert len(under_way) <= 50
-        one = under_way.pop(choose.choice(sorted(under_way)))
-        ran[one.server_id] += 1
-        code = 1 if choose.random() < 0.1 else 0
-        failed += code
-        fleet.end(one, code)
-        if len(under_way) < 40:
-            assert fleet.now(trigger).running <= 50
-            under_way = {each.id: each for each in fleet.running(trigger)}
-    assert set(ran) == {each.id for each in made}
-    assert set(ran.values()) == {1}
-    assert fleet.exact(trigger) == {
-        "queued": 0,
-        "running": 0,
-        "complete": 1000 - failed,
-        "failed": failed,
-        "cancelled": 0,
-    }
-
-
 class Agents:
     """Six threads of two processes' worth: what stands in the documents of their servers is run and reported."""
 

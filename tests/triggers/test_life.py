@@ -15,14 +15,8 @@ from support.clock import age
 from support.statements import recorded_statements
 
 
-def over(fleet, count, **said):
-    """A trigger of a config over so many servers."""
-    made = fleet.servers(count)
-    return fleet.trigger(config_id=fleet.config(**said.pop("config", {})), servers=[each.id for each in made], **said)
-
-
 def test_all_targets_run_at_once_and_succeed(fleet):
-    trigger = over(fleet, 3, config={"inputs": [{"name": "a"}]}, action="BACKUP", input_values={"a": 1})
+    trigger = fleet.trigger_over(3, config={"inputs": [{"name": "a"}]}, action="BACKUP", input_values={"a": 1})
     assert (trigger.status, trigger.name, trigger.total) == ("IN_PROGRESS", "job_BACKUP", 3)
     for each in fleet.running(trigger):
         assert (each.action, each.input_values, each.trigger_id) == ("BACKUP", {"a": 1}, trigger.id)
@@ -34,7 +28,7 @@ def test_all_targets_run_at_once_and_succeed(fleet):
 
 
 def test_at_most_max_concurrent_targets_run_in_order(fleet):
-    trigger = over(fleet, 5, max_concurrent=2)
+    trigger = fleet.trigger_over(5, max_concurrent=2)
     begun = []
     while running := fleet.running(trigger):
         assert len(running) <= 2
@@ -46,7 +40,7 @@ def test_at_most_max_concurrent_targets_run_in_order(fleet):
 
 
 def test_a_trigger_with_many_targets_continues_by_a_job(fleet):
-    trigger = over(fleet, 2 * SHARE + 3)
+    trigger = fleet.trigger_over(2 * SHARE + 3)
     assert fleet.exact(trigger)["running"] == 2 * SHARE + 3
     stopped = fleet.cancel(trigger)
     assert fleet.exact(trigger)["cancelled"] == 2 * SHARE + 3
@@ -54,13 +48,13 @@ def test_a_trigger_with_many_targets_continues_by_a_job(fleet):
 
 
 def test_a_target_without_signal_completes_at_once(fleet):
-    trigger = over(fleet, 5, max_concurrent=2, signal_transport="NO_SIGNAL")
+    trigger = fleet.trigger_over(5, max_concurrent=2, signal_transport="NO_SIGNAL")
     assert fleet.exact(trigger)["complete"] == 5
     assert trigger.status == "COMPLETE"
 
 
 def test_a_failure_is_reported_and_other_targets_continue(fleet):
-    trigger = over(fleet, 3, max_concurrent=1)
+    trigger = fleet.trigger_over(3, max_concurrent=1)
     for code in (0, 1, 0):
         fleet.end(fleet.running(trigger)[0], code)
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 2, "failed": 1, "cancelled": 0}
@@ -71,7 +65,7 @@ def test_a_failure_is_reported_and_other_targets_continue(fleet):
 
 @pytest.mark.parametrize(("most", "begun"), [(0, 1), (20, 3), (50, 6), (100, 10)])
 def test_too_many_failures_end_the_queue(fleet, most, begun):
-    trigger = over(fleet, 10, max_concurrent=1, max_fail_percentage=most)
+    trigger = fleet.trigger_over(10, max_concurrent=1, max_fail_percentage=most)
     count = 0
     while running := fleet.running(trigger):
         fleet.end(running[0], 1)
@@ -86,7 +80,7 @@ def test_too_many_failures_end_the_queue(fleet, most, begun):
 
 
 def test_running_targets_end_after_too_many_failures(fleet):
-    trigger = over(fleet, 5, max_concurrent=3, max_fail_percentage=0)
+    trigger = fleet.trigger_over(5, max_concurrent=3, max_fail_percentage=0)
     first, second, third = fleet.running(trigger)
     fleet.end(first, 1)
     assert fleet.exact(trigger) == {"queued": 0, "running": 2, "complete": 0, "failed": 1, "cancelled": 2}
@@ -98,7 +92,7 @@ def test_running_targets_end_after_too_many_failures(fleet):
 
 @pytest.mark.parametrize(("canary", "first"), [(1, 1), (2, 2), ("40%", 2), ("1%", 1), (5, 5), ("100%", 5)])
 def test_the_canaries_go_first_and_the_others_follow_their_success(fleet, canary, first):
-    trigger = over(fleet, 5, canary=canary)
+    trigger = fleet.trigger_over(5, canary=canary)
     assert [target.status for target in fleet.targets(trigger)] == ["IN_PROGRESS"] * first + ["QUEUED"] * (5 - first)
     for each in fleet.running(trigger):
         assert len(fleet.running(trigger)) <= first
@@ -110,7 +104,7 @@ def test_the_canaries_go_first_and_the_others_follow_their_success(fleet, canary
 
 
 def test_a_canary_that_fails_ends_the_queue_when_all_canaries_have_ended(fleet):
-    trigger = over(fleet, 5, canary=2)
+    trigger = fleet.trigger_over(5, canary=2)
     first, second = fleet.running(trigger)
     fleet.end(first, 1)
     assert fleet.exact(trigger) == {"queued": 3, "running": 1, "complete": 0, "failed": 1, "cancelled": 0}
@@ -123,14 +117,14 @@ def test_a_canary_that_fails_ends_the_queue_when_all_canaries_have_ended(fleet):
 
 
 def test_a_canary_that_is_cancelled_proves_nothing(fleet):
-    trigger = over(fleet, 3, canary=1)
+    trigger = fleet.trigger_over(3, canary=1)
     fleet.do(service.cancel, fleet.running(trigger)[0], "ann", force=True)
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 0, "cancelled": 3}
     assert "Not begun: 0 failed and 1 were cancelled on the canaries" in fleet.targets(trigger)[-1].status_reason
 
 
 def test_targets_are_read_page_by_page(fleet):
-    trigger = over(fleet, 5, max_concurrent=2)
+    trigger = fleet.trigger_over(5, max_concurrent=2)
     with fleet.world.store.read() as tx:
         first = targets.page(tx, trigger.id, limit=3)
         rest = targets.page(tx, trigger.id, after=first[-1].position, limit=3)
@@ -140,7 +134,7 @@ def test_targets_are_read_page_by_page(fleet):
 
 
 def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
-    trigger = over(fleet, 6, max_concurrent=3)
+    trigger = fleet.trigger_over(6, max_concurrent=3)
     told, finished, waiting = fleet.running(trigger)
     for each in (told, finished):
         fleet.deliver(each)
@@ -163,7 +157,7 @@ def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
 
 
 def test_a_forced_cancel_does_not_wait_for_agents(fleet):
-    trigger = over(fleet, 2)
+    trigger = fleet.trigger_over(2)
     for each in fleet.running(trigger):
         fleet.deliver(each)
     assert fleet.exact(fleet.cancel(trigger))["running"] == 2
@@ -177,7 +171,7 @@ def test_a_forced_cancel_does_not_wait_for_agents(fleet):
 
 
 def test_a_single_target_is_cancelled(fleet):
-    trigger = over(fleet, 2, max_concurrent=1)
+    trigger = fleet.trigger_over(2, max_concurrent=1)
     (first,) = fleet.running(trigger)
     assert fleet.do(service.cancel, first, "bob").status == "FAILED"
     assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
@@ -192,7 +186,7 @@ def test_a_single_target_is_cancelled(fleet):
 
 
 def test_a_run_beyond_its_timeout_has_failed(fleet):
-    trigger = over(fleet, 2, timeout=60, max_concurrent=1)
+    trigger = fleet.trigger_over(2, timeout=60, max_concurrent=1)
     (first,) = fleet.running(trigger)
     inputs = {each["name"]: each["value"] for each in fleet.world.read(configs.get, first.config_id, "p").inputs}
     assert inputs["deploy_timeout"] == "60"
@@ -208,7 +202,7 @@ def test_a_run_beyond_its_timeout_has_failed(fleet):
 
 def test_a_held_run_beyond_its_timeout_has_failed(fleet):
     """It was not cancelled, though no agent was told of it."""
-    trigger = over(fleet, 1)
+    trigger = fleet.trigger_over(1)
     (held,) = fleet.running(trigger)
     fleet.world.store.write(lambda tx: deployments.save(tx, replace(held, held_by=WINDOW)))
     fleet.end(held, 1)
@@ -216,7 +210,7 @@ def test_a_held_run_beyond_its_timeout_has_failed(fleet):
 
 
 def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
-    trigger = over(fleet, 3, max_concurrent=1)
+    trigger = fleet.trigger_over(3, max_concurrent=1)
     first = fleet.running(trigger)[0]
     fleet.do(service.remove, first)
     assert fleet.exact(trigger) == {"queued": 1, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
@@ -227,7 +221,7 @@ def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
 
 
 def test_deleting_a_trigger_deletes_everything_of_it(fleet):
-    trigger = over(fleet, 3)
+    trigger = fleet.trigger_over(3)
     with pytest.raises(Conflict, match="cancel it first"):
         fleet.delete(trigger)
     found = fleet.running(trigger)
@@ -245,7 +239,7 @@ def test_deleting_a_trigger_deletes_everything_of_it(fleet):
 
 def test_failed_targets_are_triggered_again(fleet):
     inputs = [{"name": "a"}]
-    trigger = over(fleet, 4, config={"inputs": inputs}, action="FIX", input_values={"a": 1}, max_concurrent=1)
+    trigger = fleet.trigger_over(4, config={"inputs": inputs}, action="FIX", input_values={"a": 1}, max_concurrent=1)
     with pytest.raises(Conflict, match="under way"):
         fleet.again(trigger)
     for code in (0, 1, 0, 1):
@@ -265,7 +259,7 @@ def test_failed_targets_are_triggered_again(fleet):
 
 
 def test_a_retried_deployment_counts_again(fleet):
-    trigger = over(fleet, 2)
+    trigger = fleet.trigger_over(2)
     first, second = fleet.running(trigger)
     fleet.end(first, 1)
     with pytest.raises(Conflict, match="only what failed"):
@@ -282,7 +276,7 @@ def test_a_retried_deployment_counts_again(fleet):
 
 
 def test_deployments_of_a_cancelled_trigger_are_retried_individually(fleet):
-    trigger = over(fleet, 2)
+    trigger = fleet.trigger_over(2)
     first, second = fleet.running(trigger)
     fleet.cancel(trigger)
     again = [fleet.retry(each) for each in (first, second)]
@@ -302,7 +296,7 @@ def test_the_source_config_may_change_or_be_deleted_during_a_trigger(fleet):
 
 def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
     def cost(count: int) -> int:
-        trigger = over(fleet, count, max_concurrent=2)
+        trigger = fleet.trigger_over(count, max_concurrent=2)
         deployment = fleet.running(trigger)[0]
         with recorded_statements(fleet.world.store, only_own=True) as statements:
             fleet.world.report(deployment)
@@ -315,7 +309,7 @@ def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
 
 
 def test_changed_and_unchanged_targets_are_counted(fleet):
-    trigger = over(fleet, 4)
+    trigger = fleet.trigger_over(4)
     first, second, third, silent = fleet.running(trigger)
     changes = [{"item": "/a", "outcome": "changed"}, {"item": "/b", "outcome": "failed"}]
     fleet.end(first, deploy_changed=True, deploy_changes=changes)

@@ -23,17 +23,12 @@ def together(fleet, *reports):
     return statuses
 
 
-def over(fleet, count, **said):
-    made = fleet.servers(count)
-    return fleet.trigger(config_id=fleet.config(**said.pop("config", {})), servers=[each.id for each in made], **said)
-
-
 def output(fleet, each):
     return "".join(chunk.data for chunk in fleet.world.read(runs.page_output, each.id, 0).chunks)
 
 
 def test_all_runs_end_with_their_own_outputs_and_logs(fleet):
-    trigger = over(fleet, 4, config={"outputs": [{"name": "size"}]})
+    trigger = fleet.trigger_over(4, config={"outputs": [{"name": "size"}]})
     running = fleet.running(trigger)
     codes = (0, 0, 3, 0)
     reports = [
@@ -55,7 +50,7 @@ def test_all_runs_end_with_their_own_outputs_and_logs(fleet):
 
 
 def test_ended_runs_start_the_next_targets(fleet):
-    trigger = over(fleet, 7, max_concurrent=3)
+    trigger = fleet.trigger_over(7, max_concurrent=3)
     while running := fleet.running(trigger):
         assert len(running) <= 3
         together(fleet, *(report(each) for each in running))
@@ -64,21 +59,21 @@ def test_ended_runs_start_the_next_targets(fleet):
 
 
 def test_too_many_failures_end_the_queue(fleet):
-    trigger = over(fleet, 10, max_concurrent=4, max_fail_percentage=20)
+    trigger = fleet.trigger_over(10, max_concurrent=4, max_fail_percentage=20)
     together(fleet, *(report(each, 1) for each in fleet.running(trigger)))
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 4, "cancelled": 6}
     assert fleet.now(trigger).status == "FAILED"
 
 
 def test_reports_of_several_triggers_count_for_their_own(fleet):
-    first, second = over(fleet, 2), over(fleet, 3)
+    first, second = fleet.trigger_over(2), fleet.trigger_over(3)
     together(fleet, *(report(each) for each in (*fleet.running(second), *fleet.running(first))))
     assert (fleet.exact(first)["complete"], fleet.exact(second)["complete"]) == (2, 3)
     assert {fleet.now(first).status, fleet.now(second).status} == {"COMPLETE"}
 
 
 def test_late_repeated_and_unknown_reports_change_nothing(fleet):
-    trigger = over(fleet, 3)
+    trigger = fleet.trigger_over(3)
     first, second, third = fleet.running(trigger)
     fleet.end(first)
     stranger = Report(first.server_id, second.config_id, {})
@@ -89,7 +84,7 @@ def test_late_repeated_and_unknown_reports_change_nothing(fleet):
 
 
 def test_a_cancelled_trigger_ends_with_its_last_reports(fleet):
-    trigger = over(fleet, 3)
+    trigger = fleet.trigger_over(3)
     running = fleet.running(trigger)
     for each in running:
         fleet.deliver(each)
@@ -99,12 +94,11 @@ def test_a_cancelled_trigger_ends_with_its_last_reports(fleet):
 
 
 def test_a_secret_of_one_run_is_not_redacted_in_another(fleet):
-    trigger = over(
-        fleet,
+    trigger = fleet.trigger_over(
         2,
         config={"inputs": [{"name": "password", "secret": True, "default": "hunter22"}], "outputs": []},
     )
-    other = over(fleet, 1)
+    other = fleet.trigger_over(1)
     (plain,), secret = fleet.running(other), fleet.running(trigger)
     text = "the word hunter22 is printed\n"
     reports = [report(each, 1, deploy_stdout=text, deploy_status_reason=text) for each in (*secret, plain)]
@@ -129,7 +123,7 @@ def test_reports_of_stacks_and_triggers_come_together(fleet):
     stack = world.create(template(resources))
     with world.store.read() as tx:
         (owned,) = deployments.list_all(tx, world.project)
-    trigger = over(fleet, 1)
+    trigger = fleet.trigger_over(1)
     assert together(fleet, report(owned), *(report(each) for each in fleet.running(trigger))) == ["COMPLETE"] * 2
     assert fleet.now(trigger).status == "COMPLETE"
     assert world.resources(stack)["two"].status == "IN_PROGRESS"
@@ -138,7 +132,7 @@ def test_reports_of_stacks_and_triggers_come_together(fleet):
 def test_the_number_of_queries_does_not_depend_on_the_number_of_reports(fleet):
     counted = []
     for count in (3, 12):
-        running = fleet.running(over(fleet, count))
+        running = fleet.running(fleet.trigger_over(count))
         with recorded_statements(fleet.world.store, only_own=True) as statements:
             together(fleet, *(report(each, deploy_stdout="a line\n") for each in running))
         counted.append(sum(statement.startswith("SELECT") for statement in statements))

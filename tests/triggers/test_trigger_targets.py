@@ -350,16 +350,6 @@ def test_targets_of_a_deleted_stack_fail(fleet):
     assert fleet.targets(trigger)[0].status_reason == "Server gone was removed"
 
 
-def test_a_removed_server_fails_alone(fleet):
-    """One begun later must not keep the others: its agent will never come, but it is only one."""
-    made = fleet.servers(2)
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in made], max_concurrent=1)
-    fleet.world.store.write(lambda tx: servers.delete(tx, made[1].id))
-    fleet.end(fleet.running(trigger)[0])
-    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 1, "cancelled": 0}
-    assert "was removed" in fleet.targets(trigger)[1].status_reason
-
-
 def databases(fleet, server, **more):
     """A component on one server, with a deployment for each of three databases; ``a`` requires ``c``."""
     runs = {name: deployment("app", server.id, input_values={"target": name}) for name in "abc"}
@@ -468,6 +458,7 @@ def test_a_removed_server_fails_all_its_targets(fleet):
     fleet.world.store.write(lambda tx: servers.delete(tx, second.id))
     fleet.end(fleet.running(trigger)[0])
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 2, "cancelled": 0}
+    assert "was removed" in fleet.targets(trigger)[-1].status_reason
 
 
 def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last(fleet):
@@ -570,19 +561,11 @@ def test_a_secret_of_the_last_success_stays_secret(fleet):
     assert made.input_values == {"password": "******"}
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"itemz": 4}, 'declares no input "itemz"; did you mean "items"'),
-        ({"items": "abc"}, '"items" is a Number'),
-        ({}, 'needs a value for "items"'),
-    ],
-)
-def test_wrong_inputs_start_nothing(fleet, values, words):
+def test_wrong_inputs_start_nothing(fleet):
     (server,) = fleet.servers(1)
     config = fleet.config(inputs=[{"name": "items", "type": "Number"}])
-    with pytest.raises(Invalid, match=words):
-        fleet.trigger(config_id=config, servers=[server.id], input_values=values)
+    with pytest.raises(Invalid, match='"items" is a Number'):
+        fleet.trigger(config_id=config, servers=[server.id], input_values={"items": "abc"})
     assert fleet.world.deployments() == []
     trigger = fleet.trigger(config_id=config, servers=[server.id], input_values={"items": "4"})
     assert trigger.input_values == {"items": 4}
