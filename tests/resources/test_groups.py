@@ -131,38 +131,6 @@ def test_a_deployment_group_has_a_deployment_for_every_server(heat):
     assert heat.outputs(heat.settled(stack.id))["results"] == {"b": "done", "c": "new"}
 
 
-def test_creates_and_updates_run_in_batches(heat):
-    policy = {"batch_create": {"max_batch_size": 2}, "rolling_update": {"max_batch_size": 1}}
-    stack = heat.create(fleet("abc", policy=policy))
-    counts = []
-    while waiting := running(heat):
-        counts.append(len(waiting))
-        for each in waiting:
-            heat.report(each)
-    assert counts == [2, 1]
-    assert str(heat.settled(stack.id).status) == "COMPLETE"
-
-    stack = heat.update(stack, fleet("abc", script="two", policy=policy))
-    seen = 0
-    while waiting := running(heat):
-        assert len(waiting) == 1
-        assert str(heat.settled(stack.id).status) == "IN_PROGRESS"
-        heat.report(waiting[0])
-        seen += 1
-    assert seen == 3
-    assert str(heat.settled(stack.id).status) == "COMPLETE"
-
-
-def test_a_failed_batch_stops_the_group(heat):
-    policy = {"batch_create": {"max_batch_size": 1}}
-    stack = heat.create(fleet("abc", policy=policy))
-    heat.report(running(heat)[0], deploy_status_code=1)
-    stack = heat.settled(stack.id)
-    assert str(stack.status) == "FAILED"
-    assert stack.reason.startswith("Resource CREATE failed: Error: resources.group.resources.a: Deployment to server")
-    assert running(heat) == []
-
-
 def test_a_pause_separates_batches(heat):
     policy = {"batch_create": {"max_batch_size": 1, "pause_time": 30}}
     stack = heat.create(whole(group(2, policy=policy)))

@@ -91,21 +91,12 @@ def test_a_resource_at_a_breakpoint_can_be_deleted(heat):
 
 
 @pytest.mark.parametrize(
-    ("restricted", "change", "allowed"),
-    [
-        ("update", value("new"), False),
-        ("replace", value("new"), True),
-        ("update", {"type": "OS::Heat::RandomString"}, True),
-        (["update", "replace"], {"type": "OS::Heat::RandomString"}, False),
-    ],
+    ("restricted", "change"), [("replace", value("new")), ("update", {"type": "OS::Heat::RandomString"})]
 )
-def test_a_restricted_action_fails(heat, restricted, change, allowed):
+def test_a_restriction_concerns_its_own_action_only(heat, restricted, change):
     environment = said("a", restricted_actions=restricted)
     stack = heat.create(template({"a": value("old")}), environment=environment)
-    stack = heat.update(stack, template({"a": change}), environment=environment)
-    assert (str(stack.status) == "COMPLETE") is allowed
-    if not allowed:
-        assert "ResourceActionRestricted: resources.a: " in stack.reason
+    assert str(heat.update(stack, template({"a": change}), environment=environment).status) == "COMPLETE"
 
 
 def test_unknown_controls_are_refused(heat):

@@ -125,17 +125,6 @@ def test_an_invalid_request_changes_nothing(heat):
         assert stacks.find_by_name(tx, "s", "p") is None
 
 
-def test_a_large_plan_continues_in_later_transactions(store):
-    from support.stacks import world
-
-    heat = world(store, steps=7)
-    stack = heat.create(chain(40, signal_transport="NO_SIGNAL"))
-
-    assert stack.status == "COMPLETE"
-    assert set(heat.states(stack).values()) == {"CREATE_COMPLETE"}
-    assert heat.work.jobs == []
-
-
 def test_a_stack_waits_for_the_servers_provider(heat):
     resources = {
         "config": config(),

@@ -27,11 +27,6 @@ def test_a_stack_in_any_state_is_deleted_completely(heat, answered):
     assert heat.read(configs.count, "p") == 0
 
 
-def test_a_failed_stack_is_deleted(heat):
-    stack = heat.signal(heat.create(chain(2)), "d0", deploy_status_code=1)
-    assert heat.delete(stack).status == "COMPLETE"
-
-
 def test_a_delete_action_runs_before_the_deletion(heat):
     stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
     heat.signal(stack, "d")

@@ -14,7 +14,7 @@ from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
 from stoker.types.planned_runs import Planner
 from support.stacks import find_run, tell
-from support.templates import chain, config, define, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
 
@@ -97,16 +97,6 @@ def test_a_changed_value_runs_only_the_affected_deployments(heat):
     assert heat.states(stack)["e"] == "CREATE_COMPLETE"
 
 
-def test_the_property_actions_decides_when_to_run(heat):
-    def with_text(text):
-        return {**BASE, "config": config(text), "d": deployment(actions=["CREATE"])}
-
-    stack = complete(heat, with_text("one"))
-    stack = heat.update(stack, template(with_text("two")))
-
-    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
-
-
 def test_an_input_marked_for_replacement_replaces_the_deployment(heat):
     def values(x):
         marked = {
@@ -121,16 +111,6 @@ def test_an_input_marked_for_replacement_replaces_the_deployment(heat):
 
     assert heat.resources(stack)["d"].physical_id != before
     assert len(heat.deployments()) == 1
-
-
-def test_a_failed_deployment_is_retried_in_place(heat):
-    stack = heat.signal(heat.create(template(BASE)), "d", deploy_status_code=1)
-    before = heat.resources(stack)["d"]
-    stack = heat.update(stack, template(BASE))
-
-    assert heat.states(stack)["d"] == "CREATE_IN_PROGRESS"
-    assert heat.resources(stack)["d"].physical_id == before.physical_id
-    assert heat.signal(stack, "d").status == "COMPLETE"
 
 
 @pytest.mark.parametrize("content", [None, config("no configs", group="component")])
@@ -318,18 +298,6 @@ def test_another_type_replaces_the_resource(heat):
 
     assert heat.resources(stack)["x"].type == "OS::Heat::Value"
     assert heat.leftovers(stack) == []
-
-
-def test_a_large_update_continues_in_later_transactions(store):
-    from support.stacks import world
-
-    heat = world(store, steps=5)
-    stack = heat.create(chain(20, signal_transport="NO_SIGNAL"))
-    stack = heat.update(stack, chain(3, signal_transport="NO_SIGNAL"))
-
-    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
-    assert set(heat.resources(stack)) == {"config", "server", "d0", "d1", "d2"}
-    assert len(heat.deployments()) == 3
 
 
 def test_a_snapshot_changes_the_status_of_complete_resources_only(heat):
