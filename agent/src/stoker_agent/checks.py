@@ -169,14 +169,10 @@ class Checks:
         with self._changed:
             entry, control = watch.entry, Control()
             self._active, self._control = entry, control
-        timer = threading.Timer(_LONGEST_SECONDS, control.stop, (f"Ended after {_LONGEST_SECONDS:g} s",))
-        timer.daemon = True
-        timer.start()
         folder = self._folder / entry["deployment_id"]
         try:
             finding = _find(entry, self._paths, folder, control)
         finally:
-            timer.cancel()
             shutil.rmtree(str(folder), ignore_errors=True)
             with self._changed:
                 self._active = None
@@ -207,7 +203,8 @@ def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     streams = [BoundedFile(folder / name, _OUTPUT_BYTES) for name in ("stdout", "stderr")]
-    values = Execution({**entry, "mode": "check"}, paths.variables, folder, control, streams).execute(paths.hooks)
+    execution = Execution({**entry, "mode": "check"}, paths.variables, folder, control, streams, _LONGEST_SECONDS)
+    values = execution.execute(paths.hooks)
     code, is_changed = values.get("deploy_status_code"), values.get("deploy_changed")
     changes = values.get("deploy_changes")
     if str(code) != "0":

@@ -30,7 +30,8 @@ class Execution:
     The execution of one run, the document's entry ``entry``.
 
     ``variables`` is the file with the machine's variables for runs, ``folder`` the run's directory. ``control`` ends
-    the run early. ``streams`` are the output files to keep within bounds.
+    the run early. ``streams`` are the output files to keep within bounds. ``longest`` is the time limit in seconds of a
+    run whose own is longer, or that has none.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Execution:
         folder: Path,
         control: Control,
         streams: Sequence[BoundedFile] = (),
+        longest: float = math.inf,
     ) -> None:
         self._entry = entry
         self._variables = variables
         self._folder = folder
         self._control = control
         self._streams = [*streams]
+        self._longest = longest
 
     def execute(self, own_hooks: Path) -> Dict[str, Any]:
         """
@@ -89,7 +92,7 @@ class Execution:
 
     def _wait(self, launch: Launch, process: subprocess.Popen[bytes]) -> Optional[Dict[str, Any]]:
         """Wait for the process. Return the values to report if the agent ended it, or None if it ended by itself."""
-        seconds = parse_seconds(inputs(self._entry).get("deploy_timeout")) or math.inf
+        seconds = min(parse_seconds(inputs(self._entry).get("deploy_timeout")) or math.inf, self._longest)
         self._watch(process, self._control, seconds)
         if self._control.ended:
             return None

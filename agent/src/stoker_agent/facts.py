@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
+import ipaddress
 import json
 import logging
 import os
 import re
 import socket
+import struct
 import sys
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Set
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from stoker_agent import __version__
-from stoker_agent.addresses import list_addresses, main_address
 from stoker_agent.environment import read_file
 from stoker_agent.programs import available
 from stoker_agent.tools import read_output
@@ -45,6 +48,13 @@ _log = logging.getLogger("stoker-agent")
 _SECONDS = 10.0
 #: Limits: files in the directory, and bytes of one file or of one program's output.
 _MOST_FILES, _LONGEST_FILE = 64, 16 * 1024
+#: The request for the IPv4 addresses of all interfaces, the size of an entry (ifreq), and the largest number of them.
+_SIOCGIFCONF, _ENTRY, _MOST_ENTRIES = 0x8912, 40 if struct.calcsize("P") == 8 else 32, 4096
+_IPV6 = Path("/proc/net/if_inet6")
+#: Interfaces with addresses that one machine reports. Hosts of containers have thousands.
+_MOST_INTERFACES, _MOST_ADDRESSES = 64, 16
+#: Addresses for documentation (RFC 5737, RFC 3849): a socket is connected to them, and nothing is sent.
+_OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 #: Files with errors in this process, so that each error is logged once.
 _failed: Set[str] = set()
 
@@ -66,7 +76,7 @@ def collect(hooks: Path, site: Path, tools: Mapping[str, str]) -> Dict[str, Any]
         "memory_mb": _memory(),
         "hostname": hostname,
         "fqdn": _fqdn(hostname),
-        "address": main_address(networks),
+        "address": _main_address(networks),
         "networks": networks,
         "cloud": _cloud(),
         "virtualization": _virtualization(),
@@ -148,6 +158,48 @@ def _container() -> Optional[str]:
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return "kubernetes"
     return "docker" if Path("/.dockerenv").exists() else None
+
+
+def list_addresses() -> Dict[str, List[str]]:
+    """Return addresses by interface, without the loopback interface and link-local addresses."""
+    networks: Dict[str, List[str]] = {}
+    for name, text in (*_ipv4(), *_ipv6()):
+        address = ipaddress.ip_address(text)
+        if address.is_loopback or (address.version == 6 and address.is_link_local):
+            continue
+        if name in networks or len(networks) < _MOST_INTERFACES:
+            addresses = networks.setdefault(name, [])
+            if len(addresses) < _MOST_ADDRESSES:
+                addresses.append(str(address))
+    return {name: networks[name] for name in sorted(networks)}
+
+
+def _ipv4() -> Iterator[Tuple[str, str]]:
+    """Yield the IPv4 addresses of all interfaces. An alias such as ``eth0:1`` belongs to its interface."""
+    entries = array.array("B", bytes(_ENTRY * _MOST_ENTRIES))
+    request = bytearray(struct.pack("iP", len(entries), entries.buffer_info()[0]))
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as kernel:
+        fcntl.ioctl(kernel, _SIOCGIFCONF, request)
+        for start in range(0, struct.unpack("iP", request)[0], _ENTRY):
+            name = bytes(entries[start : start + 16]).partition(b"\0")[0].decode("utf-8", "replace")
+            yield name.partition(":")[0], socket.inet_ntoa(bytes(entries[start + 20 : start + 24]))
+
+
+def _ipv6() -> Iterator[Tuple[str, str]]:
+    for line in _read(_IPV6).splitlines():
+        digits, *_, name = line.split()
+        yield name, socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
+
+
+def _main_address(networks: Dict[str, List[str]]) -> Optional[str]:
+    """Return the address with which the machine reaches other networks, else its first one, else None."""
+    for family, outside in _OUTSIDE:
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((outside, 9))
+            address = str(probe.getsockname()[0])
+            if not address.startswith("127."):
+                return address
+    return next((address for addresses in networks.values() for address in addresses), None)
 
 
 def _dmi(name: str) -> str:

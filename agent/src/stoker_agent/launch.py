@@ -1,24 +1,40 @@
-"""Starts the processes of a run with the environment that the run gets, and finds them again after a restart."""
+"""
+Starts the processes of a run, as its user and within its limits, and finds them again after a restart.
+
+A run with a user, limits or a ``/tmp`` of its own starts through ``launcher``, in a scope of systemd if it has limits.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional
 
+import stoker_agent
+from stoker_agent import files, launcher, scopes
 from stoker_agent.environment import Account, base, from_option, read_file
-from stoker_agent.isolation import Isolation
 from stoker_agent.programs import CannotRun, Folders, Program, option
+from stoker_agent.run_options import RunOptions
+from stoker_agent.runs import CWD, TMP
 from stoker_agent.termination import GRACE_SECONDS, processes
 
 #: The environment variable of every process that a run starts. Its value identifies processes that an earlier agent
 #: left behind. The value is a directory, because several agents on one machine may run the same config.
 _MARKER = "STOKER_RUN_DIR"
+#: Files in a run's directory: the launcher's plan, its failure, and the memory events of the run's control group.
+_PLAN, _ERROR, _EVENTS = "launch.json", "launch-error", "memory-events"
+#: Subdirectory of a run's directory for the files of another user.
+_WORKING = "work"
+#: The controllers of control groups by option.
+_CONTROLLERS = {"memory_max": "memory", "cpu_max": "cpu", "tasks_max": "pids"}
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 — the directories that private_tmp replaces
 
 
 class Launch:
@@ -26,31 +42,41 @@ class Launch:
     How the processes of one run start, and what the launch adds to the run's result.
 
     ``entry`` is the document's entry, ``folder`` the run's directory, and ``variables`` the file with the variables
-    that the machine's administrator adds to every run. Raises CannotRun for options that this machine cannot apply.
+    that the machine's administrator adds to every run. Raises CannotRun for options that are invalid, or that this
+    machine cannot apply.
     """
 
     def __init__(self, entry: Mapping[str, Any], folder: Path, variables: Path) -> None:
-        self._id: str = entry["id"]
+        self._entry = entry
         self._folder = folder
-        self._isolation = Isolation(entry, folder)
+        self._options = options = RunOptions.of(entry)
+        self._account = _account(options.user)
+        #: Whether the run's user is not the agent's own.
+        self._is_other_user = self._account.uid != os.geteuid()
+        self._has_scope = options.needs_scope and scopes.SYSTEMD.is_available()
+        #: The limits that do not hold, for the option ``limits: best_effort``.
+        self._unenforced = self._list_unenforced()
+        if self._unenforced and options.is_strict:
+            raise CannotRun(
+                f"The limits {', '.join(self._unenforced)} cannot be enforced on this server: remove the options, or"
+                " set the option limits to best_effort"
+            )
         try:
             own = read_file(variables)
         except OSError as error:
             raise CannotRun(f"The variables for runs cannot be read: {error}") from None
         marker = {_MARKER: str(folder)}
         self._agent_environment = {**base(Account.own(), os.environ), **own, **marker}
-        self._environment = {
-            **base(self._isolation.account, os.environ),
-            **own,
-            **from_option(option(entry, "environment")),
-        }
-        self._added = {**marker, "STOKER_RUN": self._id, "STOKER_PROGRESS": str(folder / "progress")}
+        self._environment = {**base(self._account, os.environ), **own, **from_option(option(entry, "environment"))}
+        self._added = {**marker, "STOKER_RUN": entry["id"], "STOKER_PROGRESS": str(folder / "progress")}
 
     @property
     def folders(self) -> Folders:
-        """The directories of the run; other users than the agent's have directories of their own."""
-        isolation = self._isolation
-        return Folders(self._folder, isolation.working, isolation.hook_state(self._folder.parents[1] / "hooks"))
+        """The directories of the run, which are made; other users than the agent's have directories of their own."""
+        own = self._folder.parents[1] / "hooks"
+        if not self._is_other_user:
+            return Folders(self._folder, self._folder, own)
+        return Folders(self._folder, self._make_working(), self._make_state(own.with_name("hooks-of-users")))
 
     def start(self, command: Program) -> subprocess.Popen[bytes]:
         """
@@ -60,45 +86,150 @@ class Launch:
         the agent. The files are opened to append, so that a script may also write to ``/dev/stdout``.
         """
         environment = {**self._environment, **command.environment, **self._added}
-        argv = self._isolation.wrap(command.argv, environment)
-        is_plain = self._isolation.is_plain
-        with contextlib.ExitStack() as files:
-            stdin_file = files.enter_context(tempfile.TemporaryFile(dir=str(self._folder)))
+        argv = list(command.argv)
+        if not self._options.is_plain:
+            # The launcher has the agent's own rights, and not the environment of the run.
+            argv, environment = self._wrap(argv, environment), self._agent_environment
+        with contextlib.ExitStack() as opened:
+            stdin_file = opened.enter_context(tempfile.TemporaryFile(dir=str(self._folder)))
             stdin_file.write(command.stdin)
             stdin_file.seek(0)
-            out = files.enter_context(self._open(command.stdout))
-            err = files.enter_context(self._open("stderr"))
-            for name in self._isolation.unenforced:
+            out = opened.enter_context(self._open(command.stdout))
+            err = opened.enter_context(self._open("stderr"))
+            for name in self._unenforced:
                 err.write(f"stoker-agent: the limit {name} is not enforced on this server\n".encode())
             err.flush()
-            if self._isolation.is_other_user:
-                progress = files.enter_context(self._open("progress"))
-                handles = [file.fileno() for file in (stdin_file, out, err, progress)]
-                self._isolation.change_owner(command.working, handles)
+            if self._is_other_user:
+                # The directory is new: no process of the user may have changed it.
+                files.change_owner(command.working, self._account.uid, self._account.gid)
+                for file in (stdin_file, out, err, opened.enter_context(self._open("progress"))):
+                    os.fchown(file.fileno(), self._account.uid, self._account.gid)
             return subprocess.Popen(
                 argv,
-                env=environment if is_plain else self._agent_environment,
+                env=environment,
                 stdin=stdin_file,
                 stdout=out,
                 stderr=err,
-                cwd=str(self._isolation.make_cwd()),
+                cwd=str(self._make_cwd()),
                 start_new_session=True,
             )
+
+    def problem(self) -> Optional[str]:
+        """Return why the last program never started, or None if it did."""
+        if self._options.is_plain:
+            return None
+        if self._folder.joinpath(_PLAN).exists():
+            return "The run could not be started: systemd-run failed"
+        try:
+            return self._folder.joinpath(_ERROR).read_text(errors="replace") or None
+        except FileNotFoundError:  # the launcher was killed
+            return None
+
+    def complete(self, values: Mapping[str, Any]) -> Dict[str, Any]:
+        """Return the values of a run that has ended, with the limit that it exceeded as the reason of a failure."""
+        self._folder.joinpath(_PLAN).unlink(missing_ok=True)  # it contains the run's environment
+        has_exceeded = self._has_scope and scopes.has_exceeded_memory(self._folder / _EVENTS)
+        if has_exceeded and values.get("deploy_status_code"):
+            return {**values, "deploy_status_reason": f"exceeded memory_max {self._entry['options']['memory_max']}"}
+        return dict(values)
+
+    def _list_unenforced(self) -> List[str]:
+        names = [] if self._has_scope else [name for name in _CONTROLLERS if getattr(self._options, name) is not None]
+        if self._options.private_tmp and (os.geteuid() != 0 or self._is_below_tmp()):
+            names.append("private_tmp")
+        return names
+
+    def _is_below_tmp(self) -> bool:
+        """Whether a private /tmp would hide files that the run needs."""
+        needed = (self._folder, Path(sys.executable), Path(stoker_agent.__file__))
+        return any(directory in path.resolve().parents for path in needed for directory in _TEMPORARY)
+
+    def _make_working(self) -> Path:
+        """
+        Make the directory that will belong to the run's user, inside directories that stay the agent's.
+
+        The user may enter the agent's directories and not list them; the agent's files have mode 0600.
+        """
+        for folder in (self._folder.parents[1], self._folder.parent, self._folder):
+            folder.chmod(folder.stat().st_mode & 0o777 | 0o011)
+        working = self._folder / _WORKING
+        working.mkdir(mode=0o700, exist_ok=True)
+        return working
+
+    def _make_state(self, top: Path) -> Path:
+        """Make the directory of the hooks' state that belongs to the run's user."""
+        folder = top / str(self._account.uid)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        top.chmod(0o711)
+        os.chown(str(folder), self._account.uid, self._account.gid)
+        return folder
+
+    def _make_cwd(self) -> Path:
+        """Return the directory in which the run's processes start. It belongs to the run's user. Raises OSError."""
+        folder = self._folder / CWD
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            if self._is_other_user:
+                os.chown(str(folder), self._account.uid, self._account.gid)
+        return folder
+
+    def _make_tmp(self) -> Path:
+        """
+        Return the run's own /tmp, in a directory that only the run's user enters.
+
+        Tools such as apt write to /tmp as a user of their own, which the mount at /tmp permits.
+        """
+        private = self._folder / TMP
+        folder = private / TMP
+        if not private.exists():
+            private.mkdir(mode=0o700)
+            folder.mkdir()
+            folder.chmod(0o1777)
+            os.chown(str(private), self._account.uid, self._account.gid)  # last: the user could replace the inner one
+        return folder
+
+    def _wrap(self, argv: List[str], environment: Mapping[str, str]) -> List[str]:
+        """Return the command that runs ``argv`` with the run's user, limits and environment. Raises OSError."""
+        options, plan = self._options, self._folder / _PLAN
+        tmp = {"TMPDIR": str(self._make_tmp())} if options.private_tmp else {}
+        limits = [name for name in _CONTROLLERS if self._has_scope and getattr(options, name) is not None]
+        content = {
+            "argv": argv,
+            "environment": {**environment, **tmp},
+            "user": self._account._asdict() if self._is_other_user else None,
+            "nice": options.nice,
+            "mounts_tmp": options.private_tmp and "private_tmp" not in self._unenforced,
+            "controllers": {_CONTROLLERS[name]: name for name in limits},
+            "is_strict": options.is_strict,
+            "error": str(self._folder / _ERROR),
+        }
+        files.write(plan, json.dumps(content).encode())
+        archive = Path(stoker_agent.__file__).parents[1]
+        command = [sys.executable, "-I", "-c", launcher.CHILD, str(archive), str(plan)]
+        if self._has_scope:
+            return scopes.wrap(command, self._entry["id"], options, self._folder / _EVENTS)
+        return command
 
     def _open(self, name: str) -> BinaryIO:
         """Open a file of the run to append. Other users may enter the directory if the run's user does."""
         path = str(self._folder / name)
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
 
-    def problem(self) -> Optional[str]:
-        """Return why the last program never started, or None if it did."""
-        return self._isolation.problem()
 
-    def complete(self, values: Mapping[str, Any]) -> Dict[str, Any]:
-        """Return the values of a run that has ended, with the limit that it exceeded as the reason of a failure."""
-        self._isolation.clean_up()
-        reason = self._isolation.exceeded() if values.get("deploy_status_code") else None
-        return {**values, "deploy_status_reason": reason} if reason else dict(values)
+def _account(name: Optional[str]) -> Account:
+    own = Account.own()
+    if name is None or name == own.name:
+        return own
+    try:
+        account = Account.of(name)
+    except KeyError:
+        raise CannotRun(f"The option user names {name!r}, and this server has no such user") from None
+    if os.geteuid() not in (0, account.uid):
+        raise CannotRun(
+            f"The agent runs as {own.name}, without root's rights, and cannot run this config as {name}: remove the"
+            " option user, or run the agent as root"
+        )
+    return account
 
 
 def end_remaining_processes(folder: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 from pathlib import Path
 from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence
@@ -54,8 +53,6 @@ def _apply(plan: Mapping[str, Any]) -> None:
         _mount_tmp(plan)
     if plan["nice"] is not None:
         _set_priority(plan["nice"], is_strict=plan["is_strict"])
-    for name, limit in plan["resources"].items():
-        _limit(getattr(resource, name), limit)
     user: Optional[Mapping[str, Any]] = plan["user"]
     if user is not None:
         os.initgroups(user["name"], user["gid"])
@@ -126,12 +123,6 @@ def _set_priority(nice: int, *, is_strict: bool) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, nice)
     except OSError as error:
         _give_up("nice", f"the priority {nice} is refused: {error.strerror}", is_strict=is_strict)
-
-
-def _limit(kind: int, limit: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(kind, (limit, limit))
 
 
 def _check_access(argv: Sequence[str], user: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import stoker_agent
-from stoker_agent import hook_contract
+from stoker_agent import hook_contract, hooks
 from stoker_agent.files import open_trusted, write
 from stoker_agent.hook_contract import HookError, HookRun, read_outputs
 from stoker_agent.reports import clip_text
@@ -94,11 +94,15 @@ _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent.hook_co
 
 
 @functools.lru_cache(maxsize=None)
+def _import_hooks() -> Mapping[str, Any]:
+    """Return the modules of the built-in hooks by group."""
+    names = [module.name for module in pkgutil.iter_modules(hooks.__path__)]
+    return {name.replace("_", "-"): importlib.import_module(f"{hooks.__name__}.{name}") for name in sorted(names)}
+
+
 def list_builtin() -> List[str]:
     """Return the groups of the built-in hooks."""
-    from stoker_agent import hooks  # from the file that ``pin_program`` has pinned
-
-    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(hooks.__path__))
+    return sorted(_import_hooks())
 
 
 def available(own: Path) -> List[str]:
@@ -123,7 +127,7 @@ def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = h
     executable = _executable(name, own)
     if executable is not None:
         return _external(executable, config, folders, mode)
-    if name not in list_builtin():
+    if name not in _import_hooks():
         looked = ", ".join(str(each) for each in (own, *FOLDERS))
         raise CannotRun(f"No hook for group {config.get('group')!r} on this server (looked in {looked})")
     return _own(name, config, folders, mode)
@@ -158,14 +162,12 @@ def resumes(entry: Mapping[str, Any], own: Path) -> bool:
 def has_fact(entry: Mapping[str, Any], own: Path, name: str) -> bool:
     """Whether the entry uses a built-in hook that states a fact of this name. ``own``: the agent's hook directory."""
     group = str(entry.get("group") or "")
-    is_stated = group in list_builtin() and bool(getattr(_hook(group), name, False))
-    return is_stated and _executable(group, own) is None
+    return bool(getattr(_import_hooks().get(group), name, False)) and _executable(group, own) is None
 
 
 def list_tools() -> Dict[str, Sequence[str]]:
     """Return, by group, the programs of which a built-in hook needs one."""
-    tools = {group: getattr(_hook(group), "TOOLS", ()) for group in list_builtin()}
-    return {group: names for group, names in tools.items() if names}
+    return {group: hook.TOOLS for group, hook in _import_hooks().items() if hasattr(hook, "TOOLS")}
 
 
 def _part(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -191,10 +193,6 @@ def _executable(name: str, own: Path) -> Optional[Path]:
     return None
 
 
-def _hook(group: str) -> Any:
-    return importlib.import_module(f"stoker_agent.hooks.{hook_contract.module_name(group)}")
-
-
 def _own(group: str, config: Mapping[str, Any], folders: Folders, mode: str) -> Program:
     """
     Return the program for a built-in hook: a child process that runs the hook's function for the mode.
@@ -202,7 +200,7 @@ def _own(group: str, config: Mapping[str, Any], folders: Folders, mode: str) -> 
     To apply a config, the process of a hook with the function ``command`` is the config's program itself, which starts
     sooner.
     """
-    if mode == hook_contract.APPLY and hasattr(_hook(group), "command"):
+    if mode == hook_contract.APPLY and hasattr(_import_hooks()[group], "command"):
         return _direct(group, config, folders.working)
     result = folders.working / "hook-result.json"
     return Program(
@@ -234,7 +232,7 @@ def _direct(group: str, config: Mapping[str, Any], folder: Path) -> Program:
     """Return the program of a hook whose work is one process. Raises CannotRun."""
     outputs = folder / "out"
     try:
-        argv, environment = _hook(group).command(HookRun(config, folder, folder, outputs))
+        argv, environment = _import_hooks()[group].command(HookRun(config, folder, folder, outputs))
     except HookError as error:
         raise CannotRun(str(error)) from None
     return Program(

@@ -48,26 +48,9 @@ def find_program() -> Optional[Path]:
     return path if path.is_file() else None
 
 
-def read_program() -> Optional[bytes]:
-    """Return the program that this process executes, or None if the agent runs from a source directory."""
-    opened = Path(stoker_agent.__path__[0]).parent  # as ``pin_program`` has opened it
-    return opened.read_bytes() if opened.is_file() else None
-
-
-def pin_program() -> None:
-    """
-    Import all later modules from the program file that is open now, also if another file takes its name.
-
-    Some modules are imported when they are needed. Between the replacement of the program and the restart, the
-    new file would have other modules at other positions. Does nothing if the agent runs from a source directory.
-    """
-    program = Path(stoker_agent.__file__).parents[1]
-    if not program.is_file() or not Path("/proc/self/fd").is_dir():
-        return
-    opened = f"/proc/self/fd/{os.open(str(program), os.O_RDONLY | os.O_CLOEXEC)}"
-    for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == stoker_agent.__name__ and hasattr(module, "__path__"):
-            module.__path__ = [folder.replace(str(program), opened, 1) for folder in module.__path__]
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of a program."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_record(state: Path) -> Optional[UpdateRecord]:
@@ -85,8 +68,8 @@ def store_record(state: Path, record: UpdateRecord) -> None:
 
 def guard_start(paths: Paths, manager: ServiceManager) -> None:
     """Start the guard of an update again, if this process executes its program and had no contact with Stoker yet."""
-    record, program = read_record(paths.state), read_program()
-    if record is not None and program is not None and hashlib.sha256(program).hexdigest() == record.sha256:
+    record, program = read_record(paths.state), find_program()
+    if record is not None and program is not None and digest(program.read_bytes()) == record.sha256:
         _start_guard(paths, record, manager)
 
 

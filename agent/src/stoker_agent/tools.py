@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
-PROGRAMS = (
-    *("ansible-playbook", "apt-get", "cfn-init", "chef-client", "cloud-init", "dnf", "docker", "docker-compose", "git"),
-    *("os-apply-config", "podman", "puppet", "python3", "salt-call", "systemctl"),
-)
+from stoker_agent.programs import list_tools
+
+#: Programs that are not the tool of a built-in hook.
+_MORE = ("cloud-init", "git", "python3")
 #: Programs that cannot print their version.
 _WITHOUT_VERSION = ("cfn-init", "os-apply-config")
 _SECONDS = 10.0
@@ -70,6 +70,11 @@ def read_output(argv: Sequence[str], seconds: float, most: int) -> bytes:
     return data
 
 
+def list_programs() -> List[str]:
+    """Return the programs whose versions the facts have: the tools of the built-in hooks, and some more."""
+    return sorted({*_MORE, *(name for names in list_tools().values() for name in names)})
+
+
 class Tools:
     """
     The installed programs and their versions.
@@ -96,7 +101,7 @@ class Tools:
         """
         versions: Dict[str, str] = {}
         remaining: Dict[str, List[Any]] = {}
-        for name in PROGRAMS:
+        for name in list_programs():
             path = shutil.which(name)
             if path is None:
                 continue

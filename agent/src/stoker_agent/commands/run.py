@@ -13,8 +13,9 @@ from stoker_agent import __version__, proxy
 from stoker_agent.agent import Agent, lock
 from stoker_agent.config import Paths, credential
 from stoker_agent.enrollment import ensure_enrollment
+from stoker_agent.programs import list_builtin
 from stoker_agent.runs import Runs
-from stoker_agent.self_update import guard_start, pin_program
+from stoker_agent.self_update import guard_start
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import CliOptions, keep, settings
 from stoker_agent.status import StatusFile
@@ -63,7 +64,7 @@ def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
 
     ``options`` are those of ``add_source_arguments``.
     """
-    pin_program()
+    list_builtin()  # imports all hooks, before another program can take the place of this one's file
     paths.make()
     lock(paths)  # the lock lasts until this process ends
     log_to(paths)

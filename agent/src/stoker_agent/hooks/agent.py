@@ -9,7 +9,6 @@ restores the old file, and the run fails in the old program, with the reason.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
@@ -26,6 +25,7 @@ from stoker_agent.self_update import (
     RESTARTING,
     ROLLED_BACK,
     UpdateRecord,
+    digest,
     find_program,
     read_record,
     root_words,
@@ -47,7 +47,7 @@ def apply(run: HookRun) -> Result:
     paths = Paths.of_state(run.state.parents[1])
     seconds = as_seconds(run.settings().get("contact_seconds", _CONTACT_SECONDS), "contact_seconds", _LONGEST_SECONDS)
     program, config = _check_program(), _read_enrollment(paths)
-    record, present = read_record(paths.state), _digest(program.read_bytes())
+    record, present = read_record(paths.state), digest(program.read_bytes())
     if record is not None and record.id == run.id:
         if present == record.sha256:
             return Result(changed=True, changes=[Change("stoker-agent", diff=f"version {__version__}")])
@@ -65,7 +65,7 @@ def apply(run: HookRun) -> Result:
     previous.unlink(missing_ok=True)
     os.link(str(program), str(previous))
     started_at = time.time()
-    record = UpdateRecord(run.id, RESTARTING, _digest(content), str(program), str(previous), seconds, started_at)
+    record = UpdateRecord(run.id, RESTARTING, digest(content), str(program), str(previous), seconds, started_at)
     store_record(paths.state, record)
     fresh.replace(program)
     return Result(values={RESTART: True})
@@ -74,7 +74,7 @@ def apply(run: HookRun) -> Result:
 def check(run: HookRun) -> Result:
     """Return whether Stoker serves another program than this one."""
     config = _read_enrollment(Paths.of_state(run.state.parents[1]))
-    is_outdated = _download(config, _digest(_check_program().read_bytes())) is not None
+    is_outdated = _download(config, digest(_check_program().read_bytes())) is not None
     return Result.of([Change("stoker-agent", diff="Stoker serves another program")] if is_outdated else [])
 
 
@@ -117,7 +117,7 @@ def _download(config: Config, present: str) -> Optional[bytes]:
             if answer.status == 304:
                 return None
             # A proxy that compresses answers makes the ETag a weak one, W/"…".
-            if answer.status == 200 and (answer.etag or "").rpartition("W/")[2] == f'"{_digest(answer.body)}"':
+            if answer.status == 200 and (answer.etag or "").rpartition("W/")[2] == f'"{digest(answer.body)}"':
                 return answer.body
             reason = "its SHA-256 is not its ETag" if answer.status == 200 else answer.summary()
         except Unreachable as error:
@@ -125,7 +125,3 @@ def _download(config: Config, present: str) -> Optional[bytes]:
             pause = max(pause, backoff.next(error.retry_after))
         time.sleep(pause)
     raise HookError(f"cannot download the program: {reason}")
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

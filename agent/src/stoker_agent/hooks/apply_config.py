@@ -10,6 +10,8 @@ import os
 
 from stoker_agent.hook_contract import HookRun, Result
 
+TOOLS = ("os-apply-config",)
+
 
 def apply(run: HookRun) -> Result:
     """Run os-apply-config."""

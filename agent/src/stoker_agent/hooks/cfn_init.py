@@ -12,6 +12,8 @@ from pathlib import Path
 
 from stoker_agent.hook_contract import HookRun, Result, write_file
 
+TOOLS = ("cfn-init",)
+
 
 def apply(run: HookRun) -> Result:
     """Write the metadata and run cfn-init."""
