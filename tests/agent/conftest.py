@@ -38,17 +38,14 @@ class Server:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.deployments: list[Any] = []
-        self.raw_document: bytes | None = None
         #: What documents say besides.
         self.head: dict[str, Any] = {}
         self.revision = 0
         self.signals: list[tuple[str, dict[str, Any]]] = []
-        self.sizes: list[int] = []
         self.progress: list[tuple[str, dict[str, Any]]] = []
         self.facts: list[dict[str, Any]] = []
         self.logs: dict[tuple[str, str], bytes] = {}
         self.log_calls: list[tuple[str, str, int]] = []
-        self.enrollments: list[dict[str, Any]] = []
         self.polls: list[str] = []
         self.files: dict[str, bytes] = {}
         #: ETags of files whose ETag is not the SHA-256 of their content.
@@ -60,7 +57,6 @@ class Server:
         for each in self.released.values():
             each.set()
         self.keys = {_KEY}
-        self.tokens: dict[str, str | None] = {}
         self.withdraws_reported = True
         #: ETags of documents in which only reported runs have ended: an open poll is not answered for them.
         self._known: set[str] = set()
@@ -130,8 +126,6 @@ class Server:
     # What the handler asks for, with the condition held.
 
     def document(self) -> bytes:
-        if self.raw_document is not None:
-            return self.raw_document
         said = {"server_id": "s1", "revision": self.revision, "poll_wait": 50, "deployments": self.deployments}
         said |= self.head
         return json.dumps(said).encode()
@@ -148,21 +142,12 @@ class Server:
         return len(known)
 
     def take_signal(self, id: str, body: bytes) -> None:
-        self.sizes.append(len(body))
         values = json.loads(body)
         self.signals.append((id, values))
         if self.withdraws_reported:
             self.deployments = [each for each in self.deployments if not _is(each, id)]
             self.revision += 1
             self._known.add(_etag(self.document()))
-
-    def trade(self, said: dict[str, Any]) -> bool:
-        token, instance = said["token"], said["instance"]
-        self.enrollments.append(said)
-        if self.tokens.get(token, "?") not in (None, instance):
-            return False
-        self.tokens[token] = instance
-        return True
 
     # How it answers.
 
@@ -182,10 +167,6 @@ class Server:
         if kind in self.files:
             etag = self.etags.get(kind) or f'"{hashlib.sha256(self.files[kind]).hexdigest()}"'
             return Said(304 if asked.headers.get("if-none-match") == etag else 200, self.files[kind], {"ETag": etag})
-        if kind == "enroll":
-            if not self.trade(asked.json):
-                return _error(401, "the token is unknown, used or too old")
-            return Said(201, {"server_id": "s1", "name": "n", "key": _KEY, "poll_wait": 50})
         if asked.headers.get("authorization") not in {f"Bearer {key}" for key in self.keys}:
             self.polls.append("refused")
             return _error(401, "the key is unknown")

@@ -109,25 +109,6 @@ def test_an_agent_killed_before_its_report_arrived_sends_it_after_its_restart(se
     assert agent.lines("runs") == ["ran"]
 
 
-def test_a_report_whose_answer_was_lost_is_sent_again(server, agent):
-    server.lost["signal"] = 1
-    server.give(server.entry("c1", ONCE))
-    agent.start()
-    first, second = server.until(lambda: server.results("c1")[1:] and server.results("c1"))
-    assert first == second
-    assert agent.lines("runs") == ["ran"]
-
-
-@pytest.mark.parametrize("status", [500, 502, 503, 429])
-def test_a_request_is_retried_after_an_error_of_the_server(server, agent, status):
-    server.answers = {"signal": [status, status], "document": [status]}
-    server.give(server.entry("c1", ONCE))
-    agent.start()
-    server.result("c1")
-    assert server.answers == {"signal": [], "document": []}
-    assert agent.lines("runs") == ["ran"]
-
-
 @pytest.mark.parametrize("status", [400, 413])
 def test_a_refused_report_is_replaced_by_a_failure_with_the_reason(server, agent, status):
     server.answers["signal"] = [status]
@@ -168,15 +149,6 @@ def test_reports_arrive_after_an_outage_of_the_server(server, agent):
     server.result("c3")
     assert agent.lines("runs") == ["ran"] * 4
     assert [id for id, _ in server.signals] == ["c0", "c1", "c2", "c3"]
-
-
-def test_an_agent_that_starts_during_an_outage_waits_for_the_server(server, agent):
-    server.give(server.entry("c1", ONCE))
-    server.vanish()
-    agent.start()
-    server.until(lambda: "cannot poll" in agent.log)
-    server.come_back()
-    server.result("c1")
 
 
 def test_the_order_of_the_document_is_the_order_of_the_runs(server, agent):
@@ -303,31 +275,8 @@ def test_invalid_entries_of_a_document_do_not_stop_the_valid_ones(server, agent)
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "document",
-    [b"", b"no json", b"[]", b"{}", b'{"deployments": 5}', b'{"deployments": [], "poll_wait": "x"}', b"\xff"],
-)
-def test_an_invalid_document_is_requested_again(server, agent, document):
-    server.raw_document = document
-    agent.start()
-    server.until(lambda: "cannot be read" in agent.log)
-    server.raw_document = None
-    server.give(server.entry("c1", ONCE))
-    server.result("c1")
-
-
 def unsignalled(server, id="c1", config=ONCE):
     return server.entry(id, config, deploy_signal_transport="NO_SIGNAL")
-
-
-def test_a_run_with_no_signal_runs_once_and_reports_nothing(server, agent):
-    for last in ("c2", "c3"):
-        server.give(unsignalled(server), server.entry(last, "true"))
-        agent.start()
-        server.result(last)
-        agent.end()
-    assert agent.lines("runs") == ["ran"]
-    assert [id for id, _ in server.signals] == ["c2", "c3"]
 
 
 def test_an_interrupted_run_with_no_signal_reports_nothing(server, agent):
@@ -514,23 +463,6 @@ def test_output_of_ended_runs_makes_room_for_results(server, agent, small_disk):
     server.until(agent.run_folder("c1").joinpath("result.json").exists)
     server.come_back()
     assert server.result("c1")["deploy_status_code"] == 0
-
-
-def test_folders_of_old_runs_that_no_document_lists_are_removed(server, agent):
-    server.withdraws_reported = False
-    entries = [server.entry(id, ONCE) for id in ("old", "wanted", "young")]
-    server.give(*entries)
-    agent.start()
-    server.until(lambda: agent.run_folder("young").joinpath("acknowledged").exists())
-    for id in ("old", "wanted"):
-        os.utime(agent.run_folder(id) / "acknowledged", (0, 0))
-    server.give(entries[1])
-    server.until(lambda: not agent.run_folder("old").exists())
-    assert agent.run_folder("wanted").exists()
-    assert agent.run_folder("young").exists()
-    server.give(entries[1], server.entry("last", ONCE))
-    server.result("last")
-    assert agent.lines("runs") == ["ran"] * 4
 
 
 def test_another_agents_run_of_the_same_config_is_left_alone(server, agent, tmp_path):

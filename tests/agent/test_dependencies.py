@@ -40,25 +40,21 @@ def test_independent_runs_pass_a_waiting_one_and_run_in_parallel_up_to_the_limit
 
 
 def test_a_run_whose_dependency_fails_does_not_start_and_says_why(server, agent):
-    server.give(entry(server, "a", after=["name-b"]), entry(server, "b", "false"), entry(server, "c", after=["name-a"]))
+    problem = entry(server, "d", "printf broken >$heat_outputs_path.problem")
+    problem["outputs"] = [{"name": "problem", "type": "String", "error_output": True}]
+    server.give(
+        entry(server, "a", after=["name-b"]),
+        entry(server, "b", "false"),
+        entry(server, "c", after=["name-a"]),
+        problem,
+        entry(server, "e", after=["name-d"]),
+        entry(server, "f", after=["absent"]),  # no run of the document has this name
+    )
     agent.start()
-    assert server.result("a")["deploy_status_reason"] == "dependency name-b failed"
-    assert server.result("c")["deploy_status_reason"] == "dependency name-a failed"
-    assert agent.lines("order") == ["b"]
-
-
-def test_an_error_output_is_a_failure_of_the_dependency(server, agent):
-    first = entry(server, "a", "printf broken >$heat_outputs_path.problem")
-    first["outputs"] = [{"name": "problem", "type": "String", "error_output": True}]
-    server.give(first, entry(server, "b", after=["name-a"]))
-    agent.start()
-    assert server.result("b")["deploy_status_reason"] == "dependency name-a failed"
-
-
-def test_a_name_that_no_run_of_the_document_has_is_not_awaited(server, agent):
-    server.give(entry(server, "a", after=["absent"]))
-    agent.start()
-    assert server.result("a")["deploy_status_code"] == 0
+    reasons = {id: server.result(id).get("deploy_status_reason") for id in "acef"}
+    failures = {"a": "dependency name-b failed", "c": "dependency name-a failed", "e": "dependency name-d failed"}
+    assert reasons == {**failures, "f": None}
+    assert agent.lines("order") == ["b", "d", "f"]
 
 
 def test_the_names_of_resources_count_within_one_stack(server, agent):

@@ -72,25 +72,6 @@ def audit(stoker, server):
 
 
 @ON_SQLITE
-def test_one_line_enrolls_machines_up_to_its_limit(stoker, machines):
-    command = line(stoker, "--many", "--limit", "2", "--expires", "1h", "--label", "tier=many")
-    first, second = (paste(machines(name), command) for name in ("a", "b"))
-    assert first["server_id"] != second["server_id"]
-    refused = machines("c").paste(command)
-    assert refused.returncode == 1
-    assert "not valid, or has been used already" in refused.stderr
-    found = stoker.heat("GET", "/servers?labels=tier=many").body["servers"]
-    assert sorted(server["id"] for server in found) == sorted((first["server_id"], second["server_id"]))
-    for server in (first, second):
-        stoker.until(lambda server=server: status(stoker, server["server_id"]) == "ONLINE")
-    listed = json.loads(stoker.run("enrollment", "list", "-o", "json").stdout)
-    used = next(each for each in listed if each["labels"] == {"tier": "many"})
-    assert (used["uses"], used["limit"], used["status"]) == (2, 2, "USED")
-    assert "token" not in used
-    assert ("enroll", "ALLOWED") in audit(stoker, first["server_id"])
-
-
-@ON_SQLITE
 def test_agents_start_when_their_servers_are_approved(stoker, machines):
     command = line(stoker, "--many", "--limit", "9", "--approve", "--label", "tier=late")
     admitted, other = machines("admitted"), machines("other")
@@ -178,27 +159,3 @@ def test_a_container_enrolls_when_its_agent_starts(stoker, tmp_path):
     assert "enrollment.done" in done.stderr
     again = {name: value for name, value in environment.items() if name != "STOKER_TOKEN"}
     assert subprocess.run(command, env=again, capture_output=True, timeout=120, check=False).returncode == 0
-
-
-@ON_SQLITE
-def test_machines_of_an_image_enroll_at_their_first_start(stoker, tmp_path):
-    token = json.loads(stoker.run("server", "enroll", "--many", "--limit", "2", "-o", "json").stdout)
-    image = tmp_path / "image"
-    words = [sys.executable, "-m", "stoker_agent"]
-    kept = subprocess.run(
-        [*words, "enroll", "--at-boot", "--url", stoker.url, "--root", str(image)],
-        input=token["enrollment"]["token"], capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert kept.returncode == 0, kept.stderr
-    assert not image.joinpath("state", "instance").exists()
-    ids = set()
-    for name in ("one", "two"):
-        root = tmp_path / name
-        subprocess.run(["cp", "-a", str(image), str(root)], check=True)
-        started = subprocess.run(
-            [*words, "run-once", "--root", str(root)], capture_output=True, text=True, timeout=120, check=False
-        )
-        assert started.returncode == 0, started.stderr
-        assert not root.joinpath("etc", "enrollment.json").exists()
-        ids.add(json.loads(root.joinpath("etc", "agent.json").read_text())["server_id"])
-    assert len(ids) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker_agent.environment import Account, base, read_file
+from stoker_agent.environment import read_file
 
 pytestmark = pytest.mark.slow
 
@@ -92,17 +92,3 @@ def test_the_file_of_variables_ignores_what_is_no_variable(tmp_path):
     path.write_text("# a comment\n\nA=1\n B = no name\nC='a b'\nD=\"x=y\"\nnothing\nE=\nexport F=1\n")
     assert read_file(path) == {"A": "1", "C": "a b", "D": "x=y", "E": ""}
     assert read_file(tmp_path / "missing") == {}
-
-
-def test_another_user_gets_the_variables_of_that_user():
-    account = Account("someone", 4711, 4711, "/home/someone", "/bin/zsh")
-    got = base(account, {"HOME": "/root", "PATH": "/opt/bin", "SECRET": "1"})
-    assert got == {
-        "LANG": "C.UTF-8",
-        "PATH": "/opt/bin",
-        "HOME": "/home/someone",
-        "USER": "someone",
-        "LOGNAME": "someone",
-        "SHELL": "/bin/zsh",
-        "TERM": "dumb",
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker_agent import machine
-from stoker_agent.config import Config, Paths, Unusable, keep
+from stoker_agent.config import Config, Paths, keep
 from stoker_agent.enrollment import ensure_enrollment
 
 MACHINE_ID = "0123456789abcdef0123456789abcdef"
@@ -78,17 +78,6 @@ def test_containers_have_no_machine(ids, paths):
     assert machine.cloud_id() == ""
     ids.joinpath("_MACHINE_ID").write_text("another")
     assert not machine.is_copy(paths.state)
-
-
-def test_an_enrollment_of_another_machine_is_not_used(ids, paths):
-    machine.identity(paths.state)
-    keep(paths.config, Config("http://127.0.0.1:1", "s", "s.key"))
-    assert ensure_enrollment(paths) is not None
-    ids.joinpath("_MACHINE_ID").write_text("f" * 32)
-    with pytest.raises(Unusable, match=r"copied from another machine.*--same-machine"):
-        ensure_enrollment(paths)
-    machine.accept(paths.state)
-    assert ensure_enrollment(paths) is not None
 
 
 def test_a_local_provider_s_enrollment_has_no_instance_and_is_used(ids, paths):

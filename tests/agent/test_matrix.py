@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.agents import OwnAgent, collect_config, own_agent
+from support.agents import OwnAgent, own_agent
 from support.backends import created, greetings, outputs, sections
-from support.faulty_line import faulty_line
 from support.server import Served, served
 
 pytestmark = pytest.mark.slow
@@ -90,18 +88,6 @@ def secrets(agent: OwnAgent) -> list[str]:
     return sorted(flat)
 
 
-@pytest.mark.parametrize("transport", SIGNALS[:4])
-def test_every_signal_transport_returns_a_failure(stoker: Served, tmp_path: Path, transport: str) -> None:
-    script = "#!/bin/sh\necho sorry >&2\nexit 3\n"
-    said = greetings("POLL_SERVER_CFN", {"bad": transport}, script=script)
-    stack = created(stoker, f"matrix-failure-{transport.lower()}", said)
-    with own_agent(tmp_path, sections(stoker, stack)) as agent:
-        agent.start()
-        until(stoker, stack, "CREATE_FAILED", agent)
-    reason = stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
-    assert "Deployment exited with non-zero status code: 3" in reason
-
-
 def test_the_agent_adopts_a_new_transport_from_the_document(stoker: Served, tmp_path: Path) -> None:
     name, names = "matrix-change", {"one": "CFN_SIGNAL"}
     stack = created(stoker, name, greetings("POLL_SERVER_CFN", names, script=SCRIPT))
@@ -124,46 +110,3 @@ def test_the_agent_adopts_a_new_transport_from_the_document(stoker: Served, tmp_
         until(stoker, stack, "UPDATE_COMPLETE", agent)
         assert agent.lines() == ["one", "request", "zaqar", "heat", "last"]
         assert agent.root.joinpath("etc", "sources.json").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_killed_server_receives_every_result_after_its_restart(tmp_path: Path) -> None:
-    hold = SCRIPT + 'until test -e "$WORK/go"; do sleep 0.05; done\n'
-    names = {each.lower(): each for each in SIGNALS[:4]}
-    with served(tmp_path) as stoker:
-        stack = created(stoker, "killed", greetings("POLL_SERVER_HEAT", names, script=hold))
-        with own_agent(tmp_path / "agent", sections(stoker, stack)) as agent:
-            agent.start()
-            stoker.until(lambda: len(agent.lines()) == 1)
-            stoker.kill9()
-            agent.work.joinpath("go").touch()
-            stoker.until(lambda: agent.log.count("ended with 0") == len(names))
-            agent.end(signal.SIGKILL)  # whatever has not gone out is on the disk
-            agent.start()
-            stoker.restart()
-            until(stoker, stack, "CREATE_COMPLETE", agent)
-            assert sorted(agent.lines()) == sorted(names)
-            assert {each: outputs(stoker, stack)[each] for each in names} == {each: each for each in names}
-
-
-def test_the_next_source_is_used_while_the_first_one_is_down(stoker: Served, tmp_path: Path) -> None:
-    name, names = "matrix-fallback", {"one": "CFN_SIGNAL"}
-    with own_agent(tmp_path) as agent, faulty_line(stoker.port) as first:
-        agent.enroll(stoker, name, url=first.url)
-        stack = created(stoker, name, greetings("POLL_SERVER_CFN", names, machine=name, script=SCRIPT))
-        file = collect_config(tmp_path / "os-collect-config.conf", sections(stoker, stack))
-        agent.start("--sources", "stoker,cfn", "--os-collect-config", str(file))
-        until(stoker, stack, "CREATE_COMPLETE", agent)
-        assert "come from" not in agent.log
-        for turn, (move, source) in enumerate(((first.go, "cfn"), (first.come, "stoker"), (first.go, "cfn"))):
-            move()
-            stoker.until(lambda turn=turn, source=source: moves(agent)[turn:] == [source])
-            names[f"more{turn}"] = "CFN_SIGNAL"
-            changed(stoker, stack, greetings("POLL_SERVER_CFN", names, machine=name, script=SCRIPT))
-            stoker.until(lambda turn=turn: f"more{turn}" in agent.lines())
-        first.come()
-        until(stoker, stack, "UPDATE_COMPLETE", agent)
-    assert agent.lines() == list(names)
-
-
-def moves(agent: OwnAgent) -> list[str]:
-    return re.findall("documents come from (.*) now", agent.log)

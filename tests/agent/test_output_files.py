@@ -96,26 +96,6 @@ def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(serve
     assert sent < 100  # of 200 that all of it would take
 
 
-def test_an_interrupted_run_with_long_output_reports_head_and_tail(server, agent, holes):
-    server.head["max_log_bytes"] = 2 * MB
-    count = 400_000
-    server.give(
-        server.entry(
-            "c1",
-            "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush()\nimport time; time.sleep(1000)",
-        )
-    )
-    agent.start()
-    path = agent.run_folder("c1") / "stdout"
-    server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)
-    agent.kill()
-    agent.start()
-    values = server.result("c1")
-    assert values["deploy_status_code"] == 137
-    assert values["deploy_stdout"].encode().startswith(line(0))
-    assert values["deploy_stdout"].encode().endswith(line(count - 1))
-
-
 def test_invalid_json_of_a_hook_is_output(server, agent, holes):
     agent.hook("flood", "#!/bin/sh\nhead -c 40000000 /dev/zero | tr '\\0' x; echo end")
     server.give(server.entry("c1", "", group="flood"))
@@ -123,17 +103,6 @@ def test_invalid_json_of_a_hook_is_output(server, agent, holes):
     values = server.result("c1")
     assert values["deploy_status_code"] == 0
     assert values["deploy_stdout"].startswith("xxx") and values["deploy_stdout"].endswith("end\n")
-
-
-def test_hooks_of_other_authors_get_the_path_of_the_progress_file(server, agent):
-    agent.hook(
-        "other", "#!/bin/sh\necho '42 from outside' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.02; done"
-    )
-    server.give(server.entry("c1", "", group="other"))
-    agent.start()
-    server.until(lambda: ("c1", {"state": "RUNNING", "percent": 42, "message": "from outside"}) in server.progress)
-    agent.work.joinpath("go").touch()
-    server.result("c1")
 
 
 def test_a_daemon_that_keeps_writing_does_not_delay_the_result(server, agent):

@@ -173,17 +173,3 @@ def test_the_proxy_of_the_environment_is_stored_and_stays_with_a_later_line(dist
     enrolled = machine.run_agent("enroll", "--url", machine.config["url"], "--token-file", str(token))
     assert enrolled.returncode == 0, enrolled.stderr
     assert (machine.config["proxy"], machine.config["no_proxy"]) == (url, "direct.example")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("url", ["http://u:p@proxy.example:1", "https://proxy.example", "http://p.example;id", ""])
-def test_lines_name_no_proxy_with_a_password_and_no_other_url(server_of_lines, url):
-    answer = server_of_lines.heat("POST", "/servers", {"name": "web", "proxy": url})
-    assert answer.status == 400
-    assert "proxy must be http://HOST:PORT" in answer.body["error"]["message"]
-
-
-@pytest.fixture(scope="module")
-def server_of_lines(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("lines")) as stoker:
-        yield stoker

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -239,15 +237,6 @@ def test_a_login_that_is_refused_is_final(there, world, runs, report, transport)
     assert acknowledged(runs, "c1")
 
 
-def test_many_results_share_one_login(there, runs, report):
-    reporter = report()
-    for n in range(5):
-        ended(runs, reporter, f"c{n}", said(there, ("HEAT_SIGNAL", "ZAQAR_SIGNAL")[n % 2]))
-    reporter.wait(60)
-    assert len(results(there)) == 5
-    assert len(there.asked) == 6
-
-
 def test_secrets_are_not_in_the_log(there, world, runs, report, caplog):
     world.fails = {"/cfn": [Said(500), Said(lost=True), Said(400)], "tokens": [Said(401)]}
     reporter = report()
@@ -305,23 +294,6 @@ def test_a_large_result_is_cut_to_head_and_tail(there, runs, report, transport, 
     assert mark
     assert tail.endswith("line é 199998\nline é 199999\n")
     assert (found["deploy_stderr"], found["answer"]) == ("err\n" * 9, 42)
-
-
-def test_the_entry_on_disk_names_its_source(runs):
-    runs.begin(entry("c1", {}), "heat")
-    assert json.loads(runs.folder("c1").joinpath("entry.json").read_text())["stoker_source"] == "heat"
-
-
-def test_a_run_stays_known_after_its_folder_is_removed(runs, tmp_path):
-    for id in ("c1", "c2", "c3"):
-        runs.begin(entry(id, {}), "stoker")
-        runs.end({"id": id}, RESULT)
-        runs.acknowledge(id)
-        os.utime(runs.folder(id) / "acknowledged", (0, 0))
-    runs.forget_all_but({"c3"})
-    for known in (runs, Runs(tmp_path)):
-        assert [known.folder(id).exists() for id in ("c1", "c2", "c3")] == [False, False, True]
-        assert [known.has_begun(id) for id in ("c1", "c2", "c3", "c4")] == [True, True, True, False]
 
 
 def test_runs_of_heat_agents_are_adopted(runs, tmp_path):

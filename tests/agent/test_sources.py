@@ -16,6 +16,7 @@ from stoker.identity import ec2
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.transports import Making
+from stoker_agent.transports.base import document
 from stoker_agent.transports.cfn import Cfn
 from stoker_agent.transports.heat import Heat
 from stoker_agent.transports.stoker import Stoker
@@ -304,6 +305,23 @@ def test_an_agent_waits_as_long_as_the_server_asks(tmp_path):
         pauses = [source.come_again(source.fetch(0) is not None) for _ in range(4)]
         source.close()
     assert pauses == [0.0, 10.0, 0.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no json", b"[]", b"{}", b'{"deployments": 5}', b'{"deployments": [], "poll_wait": "x"}', b"\xff"],
+)
+def test_an_invalid_document_of_stoker_is_an_error(tmp_path, content):
+    with answering(lambda _: Said(200, content)) as there:
+        source = Stoker(Channel(Config(there.url, "s", "key")), tmp_path)
+        with pytest.raises(Unreachable, match="cannot be read"):
+            source.fetch(0)
+        source.close()
+
+
+@pytest.mark.parametrize("limit", [None, 0, -1, "3", True, 2.5, [3]])
+def test_an_invalid_limit_of_parallel_runs_counts_as_one(limit):
+    assert document({"concurrency": limit}).concurrency == 1
 
 
 # Keystone

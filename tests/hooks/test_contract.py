@@ -28,11 +28,3 @@ def test_a_tool_or_setting_that_is_missing_is_a_failure_with_its_reason(hook, tm
     )
     assert outcome.code != 0
     assert outcome.report.get("deploy_status_reason") or outcome.stderr
-
-
-@pytest.mark.parametrize("hook", sorted(set(list_builtin()) - {"script"}), indirect=True)
-def test_every_hook_says_what_it_is_for(hook):
-    module = __import__(f"stoker_agent.hooks.{hook.group.replace('-', '_')}", fromlist=["x"])
-    assert f"``{hook.group}``" in module.__doc__
-    assert callable(module.apply)
-    assert module.apply.__doc__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 import pytest
 
@@ -83,28 +82,12 @@ def test_settings_that_make_no_file_are_refused_with_a_reason(hook, settings, re
     assert reason in outcome.report["deploy_status_reason"]
 
 
-@pytest.mark.parametrize("hook", ["json-file"], indirect=True)
-def test_each_value_is_written_as_sorted_json(hook, tmp_path):
-    path = tmp_path / "deep" / "a.json"
-    config = {str(path): {"b": 1, "a": [True, None]}}
-    assert hook.run(hook.entry(config)).changed is True
-    assert path.read_text() == json.dumps({"a": [True, None], "b": 1}, indent=4, sort_keys=True)
-    assert hook.run(hook.entry(config)).changed is False
-    path.write_text("{}")
-    assert hook.run(hook.entry(config), mode="check").items == [str(path)]
-    assert hook.run(hook.entry(config, deploy_action="DELETE")).code == 0
-    assert not path.exists()
-
-
 @pytest.mark.parametrize("hook", ["hiera"], indirect=True)
-def test_hierarchy_and_data_are_written_for_puppet(hook, tmp_path):
+def test_data_for_puppet_is_written_once_and_not_beside_that_of_os_apply_config(hook, tmp_path):
     data, top = tmp_path / "hieradata", tmp_path / "hiera.yaml"
     hook.environment.update(HEAT_PUPPET_HIERA_DATADIR=str(data), HEAT_HIERA_CONFIG=str(top))
     config = {"hierarchy": ["node", "common"], "datafiles": {"common": {"x": 1}}}
     assert hook.run(hook.entry(config)).changed is True
-    assert top.read_text().endswith(f":datadir: {data}\n:hierarchy:\n  - node\n  - common\n")
-    assert json.loads((data / "common.json").read_text()) == {"x": 1}
-    assert (data / "common.json").stat().st_mode & 0o777 == 0o600
     assert hook.run(hook.entry(config)).changed is False
     hook.tool("os-apply-config", "#!/bin/sh\necho '{\"legacy\": 1}'\n")
     assert "os-apply-config manages hieradata" in hook.run(hook.entry(config)).report["deploy_status_reason"]

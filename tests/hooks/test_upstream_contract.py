@@ -87,6 +87,8 @@ class Case:
 
 
 def _script(run: Run) -> None:
+    assert run.last.argv == [f"{run.last.environment['HEAT_SCRIPT_WORKING']}/{ID}"]
+    assert run.last.files[ID].startswith("#!/bin/sh\n")
     assert run.last.environment["color"] == "green"
     assert json.loads(run.last.environment["map"]) == {"a": [1]}
 
@@ -190,6 +192,7 @@ def _hiera(run: Run) -> None:
     assert [(path.stat().st_mode & 0o777) for path in (run.folder / "hiera.yaml", data / "common.json")] == [0o600] * 2
 
 
+_SCRIPT = '#!/bin/sh\nexec "$RECORDER" "$0"\n'
 _BOTH = {"color": "green", "map": {"a": [1]}}
 _ANSIBLE = {"tags": "a,b", "skip_tags": "c", "modulepath": "/modules"}
 _PUPPET = {
@@ -208,8 +211,10 @@ _CONTAINERS = {
 _OWNER = {"deploy_stack_id": "web/1", "deploy_resource_name": "app"}
 
 CASES = [
-    Case("script", "script", '#!/bin/sh\nexec "$RECORDER" script\n', _script, "recorder", _BOTH),
-    Case("script fails", "script", '#!/bin/sh\nexec "$RECORDER" x\n', _script, "recorder", _BOTH, code=3, reported=3),
+    Case("script", "script", _SCRIPT, _script, "recorder", _BOTH),
+    Case(
+        "script fails", "script", '#!/bin/sh\nexec "$RECORDER" "$0"\n', _script, "recorder", _BOTH, code=3, reported=3
+    ),
     Case("ansible", "ansible", "- hosts: all\n", _ansible, "ansible-playbook", _BOTH, _ANSIBLE),
     Case("ansible fails", "ansible", "- hosts: all\n", _ansible, "ansible-playbook", _BOTH, _ANSIBLE, 2, 2),
     Case("puppet", "puppet", "notify { 'x': }", _puppet, "puppet", {"color": "green"}, _PUPPET),

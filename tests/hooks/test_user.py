@@ -109,12 +109,3 @@ def test_links_of_the_user_do_not_redirect_the_keys(machine, machine_hook):
     assert not machine.exists("/etc/authorized_keys")
     assert machine.read("/etc/secret") == "root's\n"
     assert machine.run(["stat", "-c", "%a %U", "/etc/secret"]).stdout == "600 root\n"
-
-
-def test_undo_leaves_an_account_to_the_deployment_that_uses_it_since(machine, machine_hook):
-    first, second = ({**machine_hook.entry({"name": "ann"}), "deployment_id": name} for name in ("old", "new"))
-    assert [machine_hook.run(entry).changed for entry in (first, second)] == [True, False]
-    assert machine_hook.run(first, mode="undo").changed is False
-    assert machine.run(["id", "ann"]).returncode == 0
-    assert machine_hook.run(second, mode="undo").changed is True
-    assert machine.run(["id", "ann"], check=False).returncode == 1

@@ -257,6 +257,10 @@ REFUSED = [
         for path, member in (("/software_configs", "config"), ("/software_deployments", "x"), ("/stacks", "parameters"))
     ),
     *(("POST", path, odd(body, text), "") for path, body in ODD_PLACES for text in ODD_TEXTS),
+    *(
+        ("POST", "/servers", {"name": "web", "proxy": url}, "proxy must be http://HOST:PORT")
+        for url in ("http://u:p@proxy.example:1", "https://proxy.example", "http://p.example;id", "")
+    ),
     *(("POST", path, body, "") for path in ("/software_configs", "/stacks", "/servers") for body in NO_TEXT),
 ]
 

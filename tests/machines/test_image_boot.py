@@ -72,6 +72,7 @@ def build(stoker, machines, base, image_builder, folder):
         builder.put_folder("/opt/elements", _ELEMENTS)
         for name, text in _SYSTEM.items():
             builder.put(f"/opt/elements/system/{name}", text, 0o755 if text.startswith("#!") else 0o644)
+        builder.put("/srv/ca", "certificate")
         for path in (program, token):
             builder.put(f"/srv/{path.name}", path.read_bytes(), 0o600)
         words = ("-n", "-t", "tar", "--min-tmpfs", "1", "-o", "/srv/web", "system", "stoker-agent")
@@ -82,6 +83,7 @@ def build(stoker, machines, base, image_builder, folder):
                 "DIB_STOKER_URL": stoker.url,
                 "DIB_STOKER_TOKEN_FILE": "/srv/token",
                 "DIB_STOKER_AGENT": "/srv/stoker-agent.pyz",
+                "DIB_STOKER_CA_FILE": "/srv/ca",
             },
             timeout=600,
         )
@@ -95,6 +97,7 @@ def test_machines_of_an_image_of_diskimage_builder_enroll_themselves(machines, s
     with served(tmp_path, host=machines.host_address) as stoker:
         image = build(stoker, machines, sudo_base, image_builder, tmp_path)
         assert image.joinpath("etc/stoker-agent/enrollment.json").stat().st_mode & 0o777 == 0o600
+        assert image.joinpath("etc/stoker-agent/ca.pem").read_text() == "certificate"
         assert not image.joinpath("etc/stoker-agent/agent.json").exists()
         machine = machines.make("web-1", booted=True, image=image)
         machine.until("stoker-agent", "status")
