@@ -121,7 +121,9 @@ def test_hooks_that_were_not_used_for_long_are_removed(server, agent, served):
     assert served["sha256"] in kept
 
 
-@pytest.mark.parametrize("hook", ["shout", {"url": "http://x/y"}, {"sha256": "0" * 64}, {"url": 1, "sha256": "0" * 64}])
-def test_an_option_without_url_and_digest_is_refused(server, agent, hook):
-    values = run(server, agent, entry(server, "c1", hook))
-    assert values["deploy_status_reason"].startswith("The option hook needs a URL and a SHA-256")
+def test_an_option_without_url_and_digest_is_refused(server, agent):
+    for number, hook in enumerate(
+        ("shout", {"url": "http://x/y"}, {"sha256": "0" * 64}, {"url": 1, "sha256": "0" * 64})
+    ):
+        values = run(server, agent, entry(server, f"c{number}", hook))
+        assert values["deploy_status_reason"].startswith("The option hook needs a URL and a SHA-256")

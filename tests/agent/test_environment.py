@@ -63,15 +63,16 @@ def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent(serve
     assert [got[name] for name in ("A", "B", "C", "NUMBER", "STOKER_RUN")] == ["input", "option", "file", "3", "c1"]
 
 
-@pytest.mark.parametrize("option", ["A=1", {"A B": "1"}, {"": "1"}, {"A": "x\0y"}])
-def test_an_invalid_option_fails_the_run_with_its_name(server, agent, option):
-    entry = server.entry("c1", "touch $WORK/ran")
-    entry["options"] = {"environment": option}
-    server.give(entry)
+def test_an_invalid_option_fails_the_run_with_its_name(server, agent):
+    options = ["A=1", {"A B": "1"}, {"": "1"}, {"A": "x\0y"}]
+    entries = [server.entry(f"c{number}", "touch $WORK/ran") for number in range(len(options))]
+    server.give(
+        *({**entry, "options": {"environment": option}} for entry, option in zip(entries, options, strict=True))
+    )
     agent.start()
-    result = server.result("c1")
-    assert result["deploy_status_code"] == 1
-    assert "option environment" in result["deploy_status_reason"]
+    for entry in entries:
+        result = server.result(entry["id"])
+        assert (result["deploy_status_code"], "option environment" in result["deploy_status_reason"]) == (1, True)
     assert not agent.work.joinpath("ran").exists()
 
 

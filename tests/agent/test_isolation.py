@@ -144,20 +144,23 @@ def test_on_cancel_executes_as_the_user_too(server, open_agent):
     assert open_agent.lines("cleanup") == ["nobody"]
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"user": "no-such-user"}, "The option user names 'no-such-user', and this server has no such user"),
-        ({"memory_max": "much"}, "The option memory_max cannot be 'much'"),
-        ({"nice": 77}, "The option nice cannot be 77"),
-        ({"cpu_max": "50%"}, "The limits cpu_max cannot be enforced on this server"),
-        ({"memory_max": "64M", "tasks_max": 20}, "The limits memory_max, tasks_max cannot be enforced on this server"),
-    ],
-)
-def test_a_run_whose_user_or_limits_are_impossible_fails_before_it_starts(server, open_agent, options, reason):
-    result = run(server, open_agent, "#!/bin/sh\ntouch $WORK/ran\n", **options)
-    assert result["deploy_status_code"] == 1
-    assert result["deploy_status_reason"].startswith(reason)
+IMPOSSIBLE = [
+    ({"user": "no-such-user"}, "The option user names 'no-such-user', and this server has no such user"),
+    ({"memory_max": "much"}, "The option memory_max cannot be 'much'"),
+    ({"nice": 77}, "The option nice cannot be 77"),
+    ({"cpu_max": "50%"}, "The limits cpu_max cannot be enforced on this server"),
+    ({"memory_max": "64M", "tasks_max": 20}, "The limits memory_max, tasks_max cannot be enforced on this server"),
+]
+
+
+def test_a_run_whose_user_or_limits_are_impossible_fails_before_it_starts(server, open_agent):
+    entries = [server.entry(f"c{number}", "#!/bin/sh\ntouch $WORK/ran\n") for number in range(len(IMPOSSIBLE))]
+    server.give(*(with_options(entry, **row[0]) for entry, row in zip(entries, IMPOSSIBLE, strict=True)))
+    open_agent.start()
+    for entry, (_, reason) in zip(entries, IMPOSSIBLE, strict=True):
+        result = server.result(entry["id"])
+        assert result["deploy_status_code"] == 1
+        assert result["deploy_status_reason"].startswith(reason)
     assert not open_agent.work.joinpath("ran").exists()
 
 
