@@ -24,15 +24,33 @@ def running(server, agent, script, **how):
 
 
 def test_output_arrives_in_order_while_the_run_lasts(server, agent):
-    running(server, agent, f"echo one; echo err >&2; {GO} printf 'two grü\\303'; printf '\\234e\\n'")
+    script = f"echo one; echo err >&2; {GO} printf 'two grü\\303'; printf '\\234e\\n'; {GO.replace('/go', '/end')}"
+    running(server, agent, script)
     server.until(
         lambda: server.logs.get(("c1", "stdout")) == b"one\n" and server.logs.get(("c1", "stderr")) == b"err\n"
     )
     assert server.signals == []
     agent.work.joinpath("go").touch()
-    server.result("c1")
     server.until(lambda: server.logs.get(("c1", "stdout")) == "one\ntwo grüÜe\n".encode())
+    agent.work.joinpath("end").touch()
+    server.result("c1")
     assert ("c1", "stdout", 4) in server.log_calls
+
+
+def test_the_rest_of_short_output_is_sent_by_the_result_alone(server, agent):
+    running(server, agent, f"echo one; {GO} echo two")
+    server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\n")
+    agent.work.joinpath("go").touch()
+    assert server.result("c1")["deploy_stdout"] == "one\ntwo\n"
+    assert server.logs["c1", "stdout"] == b"one\n"
+
+
+def test_the_rest_of_output_that_no_result_contains_is_sent(server, agent):
+    running(server, agent, f"echo one; {GO} echo two; printf '\\377\\n'")
+    server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\n")
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+    server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\ntwo\n\xff\n")
 
 
 def test_output_is_sent_in_parts_and_a_lost_answer_duplicates_none(server, agent):
@@ -81,7 +99,6 @@ def test_progress_may_be_overwritten_and_invalid_lines_are_ignored(server, agent
         server.until(lambda count=count: len(server.progress) == count)
         agent.work.joinpath(name).touch()
     assert server.result("c1")["deploy_stdout"] == "last\n"
-    server.until(lambda: server.logs.get(("c1", "stdout")) == b"last\n")
     assert [(said["percent"], said["message"]) for _, said in server.progress[1:]] == [
         (10, None),
         (20, None),

@@ -322,7 +322,7 @@ def test_progress_is_signalled_when_the_percentage_changes(there, report, tmp_pa
     until(lambda: len(results(there)) == 1)
     file.write_text("10 loading more\n20 there\n")
     until(lambda: len(results(there)) == 2)
-    telling.end()
+    telling.end({})
     assert [values(each) for each in results(there)] == [
         {"deploy_status": "IN_PROGRESS", "deploy_config_id": "c1", "deploy_percent": 10, "deploy_status_reason": word}
         | more

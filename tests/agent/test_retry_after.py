@@ -113,7 +113,7 @@ def test_output_and_progress_of_a_run_pause(tmp_path: Path) -> None:
     with answering(lambda _: Said(429, headers={"Retry-After": "100"})) as there:
         live = Live(Channel(Config(there.url, "s", "key")), "c1", tmp_path, {}, 1024)
         until(lambda: len(there.asked) >= 1)
-        live.end()
+        live.end({})
         assert live.over
         assert len(there.asked) == 1
 

@@ -113,10 +113,11 @@ class ActiveRun:
         for stream in self._streams.values():
             stream.shrink()
 
-    def end_reporter(self) -> None:
-        """Stop the progress reporter, which may wait some seconds for the last output."""
+    def end_reporter(self, values: Mapping[str, Any]) -> None:
+        """Stop the progress reporter, which may wait some seconds for the last output. ``values``: the run's result."""
         if self._reporter is not None:
-            self._reporter.end()
+            is_reported = inputs(self.entry).get("deploy_signal_transport") != "NO_SIGNAL"
+            self._reporter.end(values if is_reported else {})
 
     def _start_reporter(
         self, env: RunEnv, streams: Mapping[str, BoundedFile], log_bytes: int

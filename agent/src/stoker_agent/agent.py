@@ -338,7 +338,7 @@ class Agent:
                 return  # counts as interrupted, and begins again in the program that the main thread executes
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
             self._keep(with_source(run.entry, run.source), values)
-            run.end_reporter()
+            run.end_reporter(values)
             self._results.announce(run.id)
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:

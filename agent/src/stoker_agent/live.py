@@ -34,6 +34,8 @@ _LAST_SECONDS = 5.0
 #: Pauses between the retries for remaining output. The run's result is usually reported before them.
 _LAST_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _CHUNK = 256 * 1024
+#: A result of at most so many bytes of JSON is reported as it is, so its output need not be sent before.
+_SHORT = 64 * 1024
 #: After the head is sent, a larger backlog is skipped, so that readers receive the newest output.
 _BACKLOG = 2 * _CHUNK
 
@@ -90,7 +92,7 @@ class Signals:
         self._ended = threading.Event()
         threading.Thread(target=self._run, name="progress", daemon=True).start()
 
-    def end(self) -> None:
+    def end(self, _: Mapping[str, Any]) -> None:
         """End without a further signal, because the result follows."""
         self._ended.set()
         self._outbox.drop(self._key)
@@ -146,11 +148,14 @@ class Live:
         #: When the server, which has asked for a pause, gets requests again.
         self._retry = RetryTime()
         self._ended = threading.Event()
+        #: The result of the run, if Stoker expects one.
+        self._result: Mapping[str, Any] = {}
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
 
-    def end(self) -> None:
-        """Send the remaining output, and wait at most five seconds for it."""
+    def end(self, result: Mapping[str, Any]) -> None:
+        """Send the remaining output unless ``result`` contains it, and wait at most five seconds for it."""
+        self._result = result
         self._ended.set()
         self._thread.join(_LAST_SECONDS)
 
@@ -163,27 +168,47 @@ class Live:
         if self._ended.wait(_FIRST_WORD_SECONDS):
             return
         self._say({"state": "RUNNING", "percent": None, "message": None})
-        self._send_news(over=False)
+        self._send_news()
         while not self._ended.wait(_EVERY_SECONDS):
-            self._send_news(over=False)
+            self._send_news()
             if time.monotonic() - self._sent_at >= _HEARTBEAT_SECONDS:
                 self._say({"beat": True})
-        self._send_news(over=True)
-        for pause in _LAST_PAUSES:
-            if all(self._offsets[name] >= kept.size() for name, kept in self._streams.items()):
-                break
+        self._send_progress()
+        if not self._is_in_result():
+            self._send_rest()
+        self._channel.close()
+
+    def _is_in_result(self) -> bool:
+        """Return whether the result contains the whole output, which Stoker then stores from it."""
+        if not self._result or len(json.dumps(self._result)) > _SHORT:
+            return False
+        texts = {name: str(self._result.get(f"deploy_{name}")).encode() for name in self._streams}
+        try:
+            return all(
+                kept.size() == 0 or kept.read(0, _SHORT)[1] == texts[name] for name, kept in self._streams.items()
+            )
+        except OSError:
+            return False
+
+    def _send_rest(self) -> None:
+        """Send the remaining output of the run, which has ended."""
+        for pause in (0.0, *_LAST_PAUSES):
             time.sleep(pause)
             for name, kept in self._streams.items():
                 self._send(name, kept, over=True)
-        self._channel.close()
+            if all(self._offsets[name] >= kept.size() for name, kept in self._streams.items()):
+                break
 
-    def _send_news(self, *, over: bool) -> None:
-        """Send the new progress and output. ``over``: the run has ended."""
+    def _send_news(self) -> None:
+        """Send the new progress and output."""
+        self._send_progress()
+        for name, kept in self._streams.items():
+            self._send(name, kept, over=False)
+
+    def _send_progress(self) -> None:
         news = self._progress.news()
         if news is not None:
             self._say({"state": "RUNNING", **news})
-        for name, kept in self._streams.items():
-            self._send(name, kept, over)
 
     def _send(self, name: str, kept: BoundedFile, over: bool) -> None:
         """
