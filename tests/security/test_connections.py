@@ -184,8 +184,9 @@ def test_a_client_that_does_not_read_is_ended(hasty):
 
 def test_connections_of_one_address_are_bounded(hasty):
     with ExitStack() as stack:
-        held = [stack.enter_context(connect(hasty)) for _ in range(20)]
-        refused = stack.enter_context(connect(hasty))
+        own = "127.0.0.2"  # that of no other connection to this server
+        held = [stack.enter_context(connect(hasty, source=own)) for _ in range(20)]
+        refused = stack.enter_context(connect(hasty, source=own))
         answer = read_answer(refused)
         assert answer.status == 503
         assert answer.headers["retry-after"]
