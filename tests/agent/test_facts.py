@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -19,6 +20,7 @@ from stoker_agent.facts_report import LARGEST, FactsReporter
 from stoker_agent.outbox import Outbox
 from stoker_agent.tools import Tools, read_output
 from stoker_agent.write_problem import WriteProblem
+from support.waiting import until
 
 #: An agent that collects its facts soon after a run.
 SOON = shortened({"facts_report._LEAST_SECONDS": 0.1})
@@ -86,22 +88,20 @@ def test_invalid_site_facts_are_left_out_and_logged(tmp_path, caplog):
 
 
 def test_a_program_that_does_not_end_is_killed_with_its_children(tmp_path):
-    script = tmp_path / "slow"
-    put(tmp_path, "slow", f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/pid\nwait\n", mode=0o755)
+    script, argument = tmp_path / "slow", f"600.{os.getpid()}"
+    put(tmp_path, "slow", f"#!/bin/sh\nsleep {argument} &\nwait\n", mode=0o755)
     with pytest.raises(OSError, match="no end within"):
         read_output([str(script)], 1.0, 100)
-    pid = int(tmp_path.joinpath("pid").read_text())
-    until = time.monotonic() + 60
-    while _lives(pid):
-        assert time.monotonic() < until, "a child of the program still runs"
-        time.sleep(0.01)
+    until(lambda: not _is_running(argument))
 
 
-def _lives(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
+def _is_running(argument: str) -> bool:
+    """Return whether a process has this argument."""
+    for arguments in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if argument.encode() in arguments.read_bytes().split(b"\0"):
+                return True
+    return False
 
 
 def test_a_version_is_read_once_until_its_program_changes(tmp_path, monkeypatch):
