@@ -23,16 +23,12 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = self._counter(
+        self.requests = self._counter(
             "http_requests", "Answered HTTP requests, by method, route and status.", "method", "route", "status"
         )
-        #: (method, route, status) → its counter: prometheus_client's own lookup takes three times as long.
-        self._by_request: dict[tuple[str, str, int], Counter] = {}
-        self._handlers = self._histogram(
+        self.handler_seconds: Histogram | None = self._histogram(
             "http_handler_seconds", "Duration of requests whose handlers run on threads, with the wait for one.", "api"
         )
-        #: Route → the histogram of its API.
-        self._by_route: dict[str, Histogram] = {}
         self.write_seconds = self._histogram("write_seconds", "Duration of write transactions, waits included.")
         self.commit_seconds = self._histogram("commit_seconds", "Duration of COMMIT, which waits for the disk.")
         self.commit_transactions = self._histogram(
@@ -65,24 +61,6 @@ class Metrics:
     def _histogram(self, name: str, text: str, *labels: str, buckets: Sequence[float] = _FAST) -> Histogram:
         return Histogram(f"stoker_{name}", text, labels, buckets=buckets, registry=self.registry)
 
-    def count_request(self, method: str, route: str, status: int, handler_seconds: float | None = None) -> None:
-        """
-        Count an answered request. ``route`` is the path of the route's table row; empty: no route.
-
-        ``handler_seconds`` is its duration if its handler ran on a thread.
-        """
-        counter = self._by_request.get((method, route, status))
-        if counter is None:
-            counter = self._requests.labels(method, route, str(status))
-            self._by_request[method, route, status] = counter
-        counter.inc()
-        if handler_seconds is None:
-            return
-        handler = self._by_route.get(route)
-        if handler is None:
-            handler = self._by_route[route] = self._handlers.labels(_api_of(route))
-        handler.observe(handler_seconds)
-
     def count_job(self, kind: str, *, has_failed: bool) -> None:
         """Count a job that has ended."""
         self._jobs_ended.labels(kind, "failure" if has_failed else "success").inc()
@@ -94,9 +72,3 @@ class Metrics:
     def end_retention(self, kind: str) -> None:
         """Record that a pass of retention is complete."""
         self._retention_ended.labels(kind).set_to_current_time()
-
-
-def _api_of(route: str) -> str:
-    """Return the API of a route by its first segment."""
-    first = route.split("/", 2)[1] if route.startswith("/") else ""
-    return {"v1": "heat", "object-store": "objects"}.get(first, first) or "site"
