@@ -72,9 +72,9 @@ def client_transport(tx: Tx, env: DeploymentEnv, name: str | None, server_id: st
         # an upstream agent can post to a URL in any case
         server = servers.find(tx, server_id)
         name = "STOKER_SIGNAL" if server is not None and server.has_channel else "CFN_SIGNAL"
-    transport = transports.signal_transports.get(name)
-    if transport is None or not transports.offers(transport):
+    if name not in transports.signal_names:
         raise Invalid(f"signal_transport {name!r:.100} is none of {', '.join(transports.signal_names)}")
+    transport = transports.signal_transports[name]
     if getattr(transport, "logs_in", False) and name not in _BY_URL and not env.platform.keeps_users:
         raise Invalid(f"{name} needs a user at Keystone, which only resources of stacks get: use CFN_SIGNAL")
     return transport

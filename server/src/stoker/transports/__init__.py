@@ -15,11 +15,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from importlib.metadata import entry_points
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
 from stoker.transports.base import MetadataTransport, Platform, PublishingTransport, SignalTransport
@@ -28,7 +26,8 @@ from stoker.transports.base import MetadataTransport, Platform, PublishingTransp
 AUTO = "AUTO"
 
 
-class Transports(Struct, frozen=True):
+@dataclass(frozen=True)
+class Transports:
     """The transports of a site by name, without ``AUTO``, and the defaults for templates that name none."""
 
     signal_transports: Mapping[str, SignalTransport]
@@ -41,12 +40,12 @@ class Transports(Struct, frozen=True):
     #: and deployments cannot select a transport that needs one; existing ones keep it.
     missing_services: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def signal_names(self) -> list[str]:
         """Values that a deployment's ``signal_transport`` may have, ``AUTO`` first."""
         return [AUTO, *self._offered(self.signal_transports)]
 
-    @property
+    @cached_property
     def metadata_names(self) -> list[str]:
         """Values that a server's ``software_config_transport`` may have, ``AUTO`` first."""
         return [AUTO, *self._offered(self.metadata_transports)]
@@ -85,12 +84,12 @@ class Transports(Struct, frozen=True):
         is_published = isinstance(self.metadata_transports.get(metadata_name), PublishingTransport)
         return self.requires_signatures and is_published and not own_agent
 
-    def offers(self, transport: object) -> bool:
-        """Return whether the site has the service that the transport needs, if it needs one."""
-        return getattr(transport, "needs", None) not in self.missing_services
-
     def _offered(self, transports: Mapping[str, object]) -> list[str]:
-        return sorted(name for name, transport in transports.items() if self.offers(transport))
+        """Return the names of those whose service the site has, if they need one."""
+        missing = self.missing_services
+        return sorted(
+            name for name, transport in transports.items() if getattr(transport, "needs", None) not in missing
+        )
 
 
 @cache
