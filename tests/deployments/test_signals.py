@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.deployments.signals import resolve_signal
+from stoker.deployments.runs import resolve_signal
 from stoker.model.deployment import Deployment
 
 OUTPUTS = ({"name": "result"}, {"name": "oops", "error_output": True})

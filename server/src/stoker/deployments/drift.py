@@ -24,7 +24,7 @@ from stoker.deployments import owners, service
 from stoker.deployments.checks import defer_remediation
 from stoker.deployments.configs import EVENT_SINKS
 from stoker.deployments.owners import DeploymentEnv
-from stoker.deployments.signals import CHANGES, read_changes
+from stoker.deployments.runs import CHANGES, read_changes
 from stoker.hot.environment import list_sinks
 from stoker.hot.words import list_few
 from stoker.model.check import Check, CheckState

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from stoker.deployments import log_storage, owners, runs
 from stoker.deployments.derive import TIMEOUT
 from stoker.deployments.owners import DeploymentEnv, client_target
-from stoker.deployments.signals import ALWAYS, CHANGES, RUN, is_progress, read_code, resolve_signal
+from stoker.deployments.runs import ALWAYS, CHANGES, RUN, is_progress, read_code, resolve_signal
 from stoker.model import wake
 from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState
 from stoker.model.errors import EntityNotFound
@@ -76,7 +76,8 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
     results: list[str | EntityNotFound | None] = []
     for report in reports:
         owner = run_owners.get((report.server_id, report.config_id))
-        tx.secrets = tx.new_secrets()
+        # An agent may have to compare the effect of a run from its end on: then the document tells it to.
+        tx.begin_report(report.server_id if owner is not None and not owner.is_checked else None)
         deployment = deployments.find(tx, owner.id) if owner else None
         if deployment is None:
             results.append(EntityNotFound.of("Run", report.config_id))
@@ -84,8 +85,7 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
             runs.log_rejection(tx, deployment.id, report.config_id, runs.SUPERSEDED)
             results.append(deployment.status)
         else:
-            wakes = bool(owner and owner.is_checked)
-            changed = apply_signal(tx, env.work, deployment, report.values, log_bytes, wakes=wakes)
+            changed = apply_signal(tx, env.work, deployment, report.values, log_bytes)
             results.append(tell_end(tx, env, deployment, changed).status)
     return results
 
@@ -110,25 +110,22 @@ def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[s
     return tell_end(tx, env, deployment, apply_signal(tx, env.work, deployment, values, log_bytes))
 
 
-def finish_run(tx: Tx, work: Work, ended: Deployment, *, wakes: bool = True) -> Deployment:
+def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
     """
     Store a deployment whose run has ended, and return it. Every run that does not end at its start ends here. A later
-    report does not change the time of the end. ``wakes``: as of ``Tx.bump_document``.
+    report does not change the time of the end.
     """
     cancel_deadline(tx, work, ended.config_id)
     done = log_storage.end_output(tx, ended)
     if ended.is_of_client:
         tx.notify(project_topic(ended.project_id, "deployments"))
-    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now), wakes=wakes)
+    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now))
 
 
-def apply_signal(
-    tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int, *, wakes: bool = True
-) -> Deployment:
+def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
     """
     Apply the values of a signal, maybe only progress, and ``log_bytes`` of each stream. Return the deployment,
-    unchanged if it has ended, unless its agent reports that it has stopped the run. ``wakes`` False: the server's own
-    agent sends the signal, and need not read the document that the end of the run changes.
+    unchanged if it has ended, unless its agent reports that it has stopped the run.
     """
     is_only_progress = is_progress(values)
     is_over = deployment.status != Status.IN_PROGRESS
@@ -152,7 +149,7 @@ def apply_signal(
         updated_at=tx.now,
         started_at=resolved.started_at or _began(tx, resolved, values.get(_DURATION)),
     )
-    return finish_run(tx, work, ended, wakes=wakes)
+    return finish_run(tx, work, ended)
 
 
 def _began(tx: Tx, deployment: Deployment, seconds: object) -> datetime | None:
@@ -204,18 +201,11 @@ def record_stopped(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) ->
 
 
 def save(
-    tx: Tx,
-    changed: Deployment,
-    write: Callable[[Tx, Deployment], None] = deployments.save_progress,
-    *,
-    wakes: bool = True,
+    tx: Tx, changed: Deployment, write: Callable[[Tx, Deployment], None] = deployments.save_progress
 ) -> Deployment:
-    """
-    Store a deployment and return it. ``write``: what writes more than progress and end of its run. ``wakes``: as of
-    ``Tx.bump_document``.
-    """
+    """Store a deployment and return it. ``write``: what writes more than progress and end of its run."""
     write(tx, changed)
-    tx.bump_document(changed.server_id, wakes=wakes)
+    tx.bump_document(changed.server_id)
     tx.notify(deployment_topic(changed.id))
     return changed
 

@@ -1,9 +1,9 @@
-"""Reports of agents during a run: progress, waits and heartbeats."""
+"""Reports of agents about runs: progress, waits and heartbeats, and what the values of a result mean."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -11,8 +11,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.deployments.signals import REASON
-from stoker.model.deployment import OWN_CHANNEL, Deployment, RunState
+from stoker.model.deployment import OWN_CHANNEL, PREVIEW, Deployment, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
 from stoker.store import configs, deployments
@@ -21,6 +20,26 @@ from stoker.store.tx import Tx
 
 #: Maximum length of a progress message in characters.
 _MESSAGE = 1000
+#: Value of a result: id of the derived config that was run.
+RUN = "deploy_config_id"
+CODE = "deploy_status_code"
+STREAMS = ("deploy_stdout", "deploy_stderr")
+ALWAYS = (*STREAMS, CODE)
+#: Stoker's own: the agent's reason for a missing regular result (interrupted, timed out, no hook).
+REASON = "deploy_status_reason"
+#: IN_PROGRESS, COMPLETE or FAILED, from a hook that knows ``deploy_status_aware``. It overrides all other values.
+STATUS = "deploy_status"
+#: Exit code of a hook that does not support the mode of the run (EOPNOTSUPP).
+UNSUPPORTED = "95"
+#: From hooks that know them: whether the run changed the server, and a list of what it changed.
+_CHANGED, CHANGES = "deploy_changed", "deploy_changes"
+#: Limits of the stored list of changes.
+_MOST_CHANGES, _LONGEST_DIFF = 101, 4096
+#: Limit of the number of changed items: it fits into a column of the database.
+_MOST_ITEMS = 2**31 - 1
+#: The last member of a list that a hook has cut: the number of changes that it omits.
+_OMITTED = re.compile(r"(\d{1,9}) more")
+_RECEIVED = "Outputs received"
 
 _log = structlog.get_logger("stoker.deployments")
 #: Why a signal changes nothing that names another run than the current one.
@@ -114,3 +133,79 @@ def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:
     if deployment is None:
         raise EntityNotFound.of("Run", config_id)
     return deployment
+
+
+def resolve_signal(
+    deployment: Deployment, outputs: Iterable[Mapping[str, Any]], values: Mapping[str, Any]
+) -> Deployment:
+    """
+    Return the deployment after a report of ``values``; unchanged if it has ended, because late and repeated signals are
+    normal. Values that are neither declared ``outputs`` nor ``deploy_*`` are dropped. A non-zero exit code or an error
+    output fails the deployment, unless the signal contains an explicit status. A pure function.
+    """
+    if deployment.status != Status.IN_PROGRESS:
+        return deployment
+    reported = [output for output in outputs if output["name"] in values]
+    status, reason = _judge(deployment.mode, reported, values)
+    changed, changes = read_changes(values)
+    return replace(
+        deployment,
+        status=status,
+        # PostgreSQL refuses NUL in a text column such as the reason; outputs are JSON, which may contain it.
+        status_reason=reason.replace("\0", ""),
+        output_values={name: values.get(name) for name in (*ALWAYS, *(output["name"] for output in reported))},
+        changed=changed,
+        changed_items=_count_changed(changes) if changed else 0,
+        changes=tuple(changes),
+        status_code=read_code(values),
+    )
+
+
+def _judge(mode: str | None, reported: Iterable[Mapping[str, Any]], values: Mapping[str, Any]) -> tuple[Status, str]:
+    """Return how a run in this mode has ended, with the reason. ``reported``: the declared outputs in the values."""
+    explicit, reason, code = values.get(STATUS), values.get(REASON), values.get(CODE)
+    if mode == PREVIEW and str(code) == UNSUPPORTED:
+        status = Status.FAILED if explicit == Status.FAILED else Status.COMPLETE
+        return status, f"Cannot preview: {reason or 'the hook cannot show what it would change'}"
+    if explicit == Status.COMPLETE:
+        return Status.COMPLETE, str(reason or _RECEIVED)
+    problems = [str(reason)] if reason else []
+    if code and str(code) != "0":
+        problems.append(f"deploy_status_code : Deployment exited with non-zero status code: {code}")
+    for output in reported:
+        value = values[output["name"]]
+        # Heat fails if the key is present. Here an empty error output is not an error.
+        if output.get("error_output") and value not in (None, ""):
+            problems.append(f"{output['name']} : {value}")
+    if problems or explicit == Status.FAILED:
+        return Status.FAILED, ", ".join(problems) or "The agent says that it failed"
+    return Status.COMPLETE, _RECEIVED
+
+
+def is_progress(values: Mapping[str, Any]) -> bool:
+    """Return whether a signal reports only progress, not an end."""
+    return values.get(STATUS) == Status.IN_PROGRESS
+
+
+def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str, str]]]:
+    """Return whether the run changed the server, if known, and maps with ``item``, ``outcome`` and ``diff``."""
+    changed, reported = values.get(_CHANGED), values.get(CHANGES)
+    items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []
+    changes = [
+        {name: item[name][:_LONGEST_DIFF] for name in ("item", "outcome", "diff") if isinstance(item.get(name), str)}
+        for item in items[:_MOST_CHANGES]
+    ]
+    return (changed if isinstance(changed, bool) else None), changes
+
+
+def read_code(values: Mapping[str, Any]) -> str | None:
+    """Return the exit code of a run in its values, or None."""
+    code = values.get(CODE)
+    return None if code is None else str(code).replace("\0", "")[:64]
+
+
+def _count_changed(changes: Sequence[Mapping[str, str]]) -> int:
+    """Return the number of changed items, including those that the hook has omitted from the list."""
+    omitted = [_OMITTED.fullmatch(change.get("item", "")) for change in changes if change.get("outcome") == "omitted"]
+    listed = sum(change.get("outcome") == "changed" for change in changes)
+    return min(listed + sum(int(match[1]) for match in omitted if match), _MOST_ITEMS)

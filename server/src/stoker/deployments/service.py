@@ -27,7 +27,7 @@ from stoker.deployments.run_plan import (
     plan_run,
     plan_undo,
 )
-from stoker.deployments.signals import read_code
+from stoker.deployments.runs import read_code
 from stoker.model import wake
 from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config, find_delivered_hook

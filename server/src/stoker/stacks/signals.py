@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker.deployments import owners, run_end, write_audit
-from stoker.deployments.runs import SUPERSEDED, log_rejection
-from stoker.deployments.signals import RUN
+from stoker.deployments.runs import RUN, SUPERSEDED, log_rejection
 from stoker.json_values import decode
 from stoker.model.deployment import Deployment
 from stoker.model.embedded import Message

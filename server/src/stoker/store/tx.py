@@ -243,6 +243,8 @@ class Tx(Statements):
         self._woken: dict[Owner, list[Wake]] = {}
         #: Whether the transaction applies a signal, whose duration is measured.
         self.is_signal = False
+        #: The server whose own agent has reported what the transaction changes now.
+        self._reporter: str | None = None
         #: Server id → whether its agent has to read the document again.
         self._bumped: dict[str, bool] = {}
         self._dropping: set[str] = set()
@@ -259,6 +261,14 @@ class Tx(Statements):
         redacted in the output of the others.
         """
         return SecretColumns(self._context.encryption)
+
+    def begin_report(self, server_id: str | None) -> None:
+        """
+        Begin the part of this transaction for one of several reports of agents, with secrets of its own.
+
+        ``server_id``: the server whose own agent need not read how the report changes the document; None: it has to.
+        """
+        self.secrets, self._reporter = self.new_secrets(), server_id
 
     def advisory_lock(self, name: str, *, is_shared: bool = False) -> None:
         """
@@ -283,12 +293,12 @@ class Tx(Statements):
         if owner is not None:
             self._woken.setdefault(owner, []).append((cause, self.secrets))
 
-    def bump_document(self, server_id: str, *, wakes: bool = True) -> None:
+    def bump_document(self, server_id: str) -> None:
         """
-        Give the server's document a new revision at the end of the transaction, and wake its agent after the commit.
-        ``wakes`` False: the agent need not read this change, because it has reported it.
+        Give the server's document a new revision at the end of the transaction, and wake its agent after the commit,
+        unless the agent has reported the change (``begin_report``).
         """
-        self._bumped[server_id] = wakes or self._bumped.get(server_id, False)
+        self._bumped[server_id] = server_id != self._reporter or self._bumped.get(server_id, False)
 
     def bump_or_drop_document(self, server_id: str, *, wakes: bool = True) -> None:
         """
@@ -333,7 +343,7 @@ class Tx(Statements):
 
         The store calls this at the end of the transaction. An owner may wake others, as a nested stack does its parent.
         """
-        callbacks = self._context.callbacks
+        callbacks, self._reporter = self._context.callbacks, None
         while self._woken:
             owner = min(self._woken)
             woken = callbacks.resource_woken if owner.kind == "resource" else callbacks.trigger_woken

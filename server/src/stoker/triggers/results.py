@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.deployments.signals import STREAMS
+from stoker.deployments.runs import STREAMS
 from stoker.model.deployment import CANCELLED, Deployment
 from stoker.model.status import Status
 from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stoker.deployments import checks, representation, run_end, runs
 from stoker.deployments.derive import derived_inputs, replaces_deployment
 from stoker.deployments.run_plan import describe_failure, find_undo
-from stoker.deployments.signals import RUN, is_progress
+from stoker.deployments.runs import RUN, is_progress
 from stoker.hot import UNKNOWN, Definition
 from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment

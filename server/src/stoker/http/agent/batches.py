@@ -75,10 +75,11 @@ class Batches(Generic[I, R]):
                     self._is_idle = True
                     self._changed.wait()
                 batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
-            results = self._handle_each([item for item, _ in batch])
+            items, futures = zip(*batch, strict=True)
+            results = self._handle_each(items)
             assert self._loop is not None
             with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
-                self._loop.call_soon_threadsafe(_resolve, [future for _, future in batch], results)
+                self._loop.call_soon_threadsafe(_resolve, futures, results)
 
     def _handle_each(self, items: Sequence[I]) -> Sequence[R | BaseException]:
         """Return the result or the exception of each item."""

@@ -10,7 +10,6 @@ from msgspec import Meta
 from stoker.deployments import drift, log_storage, runs
 from stoker.deployments.drift import CheckReport
 from stoker.deployments.run_end import Report
-from stoker.deployments.signals import RUN
 from stoker.http import audit_trail
 from stoker.http.contracts import (
     LAST,
@@ -144,7 +143,7 @@ class ChunkQuery(Query):
 async def signal(request: RequestContext, body: dict[str, Any]) -> Response:
     """Apply the result of a run, and return the status of its deployment."""
     config_id = request.path["config_id"]
-    report = Report(request.server, config_id, {name: value for name, value in body.items() if name != RUN})
+    report = Report(request.server, config_id, {name: value for name, value in body.items() if name != runs.RUN})
     with runs.log_unknown(None, config_id):
         status = await request.app.agent_batches.reports.submit(report)
     return Response(200, {"status": status or ""})
@@ -179,7 +178,7 @@ def log(request: RequestContext, tx: Tx, query: ChunkQuery) -> dict[str, int]:
     return {"offset": end}
 
 
-#: ``deployments.signals.read_changes`` checks them.
+#: ``deployments.runs.read_changes`` checks them.
 ReportedChanges = Annotated[Any, described(list[RunChange], "The differences as the hook reported them")]
 
 
