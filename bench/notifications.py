@@ -83,7 +83,7 @@ def latencies(url: str) -> Sequence[float]:
     """Return the milliseconds from writes until the subscriber of another store is called."""
     here, there = Store(url), Store(url)
     arrived = threading.Event()
-    there.notifier.subscribe(lambda topic, _: arrived.set() if topic == server_topic("probe") else None)
+    there.notifier.subscribe(lambda topics: arrived.set() if server_topic("probe") in topics else None)
     for store in (here, there):
         _start(store)
     measured: list[float] = []

@@ -32,7 +32,7 @@ class Log:
     def add(self, count: int = 1, *, over: bool = False) -> None:
         self.numbers += range(len(self.numbers), len(self.numbers) + count)
         self.is_over = over
-        self.notifier.notify("t", 0)
+        self.notifier.notify({"t": 0})
 
 
 class LogReader:

@@ -29,7 +29,7 @@ def test_a_wait_ends_with_its_notification_or_with_its_time():
         long, short = (asyncio.ensure_future(wait(waiters, "s/1", seconds)) for seconds in (3600, 0.05))
         assert await short is False
         assert not long.done()
-        notifier.notify("s/1", 1)
+        notifier.notify({"s/1": 1})
         assert await long is True
 
     asyncio.run(run())

@@ -113,7 +113,7 @@ def test_a_pooler_of_sessions_needs_no_other_url(postgresql):
         assert check_pooler(url, url)
         store = Store(url, direct_url=url)
         connected = threading.Event()
-        store.notifier.subscribe(lambda topic, _: connected.set() if topic == ALL else None)
+        store.notifier.subscribe(lambda topics: connected.set() if ALL in topics else None)
         store.start_listener()
         assert connected.wait(60)
         store.close()

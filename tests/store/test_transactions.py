@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -473,8 +473,8 @@ def test_a_transaction_that_hides_a_full_disk_loses_no_other_silently(sqlite):
 
 
 def test_a_failing_subscriber_fails_no_transaction(sqlite):
-    def listener(topic: str, _: int) -> None:
-        if topic == "bad":
+    def listener(notifications: Mapping[str, int]) -> None:
+        if "bad" in notifications:
             raise ZeroDivisionError
 
     sqlite.notifier.subscribe(listener)

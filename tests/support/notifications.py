@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from stoker.store.open import Store
 
@@ -20,9 +20,9 @@ class Notified:
         self.all: list[tuple[str, int]] = []
         store.notifier.subscribe(self._on_notification)
 
-    def _on_notification(self, topic: str, number: int) -> None:
+    def _on_notification(self, notifications: Mapping[str, int]) -> None:
         with self._changed:
-            self.all.append((topic, number))
+            self.all += notifications.items()
             self._changed.notify_all()
 
     def wait(self, notification: tuple[str, int]) -> None:

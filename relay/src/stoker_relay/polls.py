@@ -90,16 +90,17 @@ class Polls:
 
     def apply(self, revisions: Mapping[str, int], refused: Iterable[str]) -> list[str]:
         """Wake the polls that a line of the stream concerns. Return the keys that are no longer valid."""
-        keys = []
+        keys, notifications = [], {}
         for server_id in refused:
             if (agent := self._agents.pop(server_id, None)) is not None:
                 keys.append(agent.key)
-                self._notifier.notify(server_topic(server_id), 0)
+                notifications[server_topic(server_id)] = 0
         for server_id, revision in revisions.items():
             agent = self._agents.get(server_id)
             if agent is not None and not (agent.etag and matches_tag(agent.etag, str(revision))):
                 agent.etag, agent.changes = None, agent.changes + 1
-                self._notifier.notify(server_topic(server_id), revision)
+                notifications[server_topic(server_id)] = revision
+        self._notifier.notify(notifications)
         return keys
 
     def expire(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -272,13 +272,14 @@ class Documents:
         forms = self._kept.pop(server_id)
         self._bytes -= sum(_size(server_id, form, document) for form, document in forms.items())
 
-    def _on_notification(self, topic: str, revision: int) -> None:
+    def _on_notification(self, notifications: Mapping[str, int]) -> None:
         with self._lock:
-            if topic == ALL:
+            if ALL in notifications:
                 self._epoch += 1
                 self._kept.clear()
                 self._bytes = 0
-            else:
+                return
+            for topic, revision in notifications.items():
                 _, server_id, *report = topic.split("/")
                 if report:
                     for document in self._kept.get(server_id, {}).values():

@@ -13,7 +13,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -194,17 +194,18 @@ class Waiters:
         self.closed = True
         self.wake(ALL)
 
-    def wake(self, topic: str) -> None:
-        """Wake the waiters of the topic. ``ALL``: of every topic."""
-        topics = list(self._by_topic) if topic == ALL else [topic]
-        for name in topics:
-            for waiter in list(self._by_topic.get(name, ())):
-                waiter.wake(topic)
+    def wake(self, *topics: str) -> None:
+        """Wake the waiters of the topics. ``ALL``: of every topic."""
+        for topic in topics:
+            for name in list(self._by_topic) if topic == ALL else (topic,):
+                for waiter in list(self._by_topic.get(name, ())):
+                    waiter.wake(topic)
 
-    def _on_notification(self, topic: str, _: int) -> None:
+    def _on_notification(self, notifications: Mapping[str, int]) -> None:
         """Runs on the thread that committed."""
-        if self._loop is not None and (topic == ALL or topic in self._by_topic) and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.wake, topic)
+        topics = [ALL] if ALL in notifications else [topic for topic in notifications if topic in self._by_topic]
+        if topics and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.wake, *topics)
 
 
 async def hold(

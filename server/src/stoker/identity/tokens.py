@@ -47,7 +47,7 @@ class Tokens:
         self._store = store
         self._life = timedelta(hours=hours)
         self._seen: LruCache[str, Principal] = LruCache(_REMEMBERED)
-        store.notifier.subscribe(lambda _topic, _number: self._seen.clear(), TOKENS_TOPIC)
+        store.notifier.subscribe(lambda _: self._seen.clear(), TOKENS_TOPIC)
 
     def issue(
         self,

@@ -79,12 +79,12 @@ class KeyCache:
             if notified == self.notified:
                 self._valid.put(key.partition(".")[0], _bytes(key))
 
-    def _on_notification(self, topic: str, _: int) -> None:
+    def _on_notification(self, notifications: Mapping[str, int]) -> None:
         with self._lock:
             self.notified += 1
-            if topic == ALL:
+            if ALL in notifications:
                 self._valid.clear()
-            else:
+            for topic in notifications:
                 self._valid.drop(topic.partition("/")[2])
 
 

@@ -215,8 +215,7 @@ class NotificationSender(_Supervised):
 
     def _send_everywhere(self, changes: Mapping[str, int]) -> None:
         self.send(changes)
-        for topic, number in changes.items():
-            self._notifier.notify(topic, number)
+        self._notifier.notify(changes)
 
     def _work(self, pipeline: Pipeline) -> None:
         pipeline.run([(_NOT_DURABLE, ())], commits=True)
@@ -293,8 +292,7 @@ class NotificationListener(_Supervised):
         if sender == self._own_id:
             return  # this process's subscribers were notified at the commit
         self._metrics.notifications_received.inc(len(received.changes))
-        for topic, number in received.changes:
-            self._notifier.notify(topic, number)
+        self._notifier.notify(dict(received.changes))
         if received.leaves:
             last.pop(sender, None)
 
@@ -308,7 +306,7 @@ class NotificationListener(_Supervised):
 
     def _notify_all(self) -> None:
         self._metrics.cache_clears.inc()
-        self._notifier.notify(ALL, 0)
+        self._notifier.notify({ALL: 0})
 
 
 class PostgresqlNotifications:

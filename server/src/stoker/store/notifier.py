@@ -8,13 +8,15 @@ causes a delay, because every waiter has a timeout and ``ALL`` clears every cach
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 
 import structlog
 
 _log = structlog.get_logger("stoker.store")
 
-Subscriber = Callable[[str, int], None]
+#: Receives the topics that it has subscribed to, of one commit for example, each with its number.
+Subscriber = Callable[[Mapping[str, int]], None]
 
 ALL = "*"
 """Anything may have changed: notifications of other processes may be lost."""
@@ -77,21 +79,24 @@ class Notifier:
 
     def subscribe(self, subscriber: Subscriber, kind: str | None = None) -> None:
         """
-        Register a function that is called with the topic and number of each notification, and for ``ALL``.
+        Register a function that is called with the notifications of each commit, and with ``ALL`` instead of others.
 
         ``kind`` restricts the topics to one kind, which is the part before the slash (``s`` of ``s/1234``).
         """
         self._subscribers.append((kind, subscriber))
 
-    def notify(self, topic: str, number: int) -> None:
-        """Call the subscribers of a topic, or all of them for ``ALL``."""
-        of_topic = topic.partition("/")[0]
+    def notify(self, notifications: Mapping[str, int]) -> None:
+        """Call the subscribers of these topics, each once, or all of them for ``ALL``."""
+        by_kind: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for topic, number in notifications.items():
+            by_kind[topic.partition("/")[0]][topic] = number
         for kind, subscriber in self._subscribers:
-            if kind != of_topic and kind is not None and topic != ALL:
+            wanted = notifications if kind is None else by_kind.get(ALL) or by_kind.get(kind)
+            if not wanted:
                 continue
             try:
-                subscriber(topic, number)
+                subscriber(wanted)
             except Exception:
-                _log.exception("notification.failed", topic=topic)
+                _log.exception("notification.failed", topics=[*wanted])
                 with contextlib.suppress(Exception):
-                    subscriber(ALL, 0)
+                    subscriber({ALL: 0})

@@ -376,8 +376,8 @@ class Tx(Statements):
 
     def notify_committed(self) -> None:
         """Notify subscribers and call the functions of ``after_commit``. The store calls this after the commit."""
-        for topic, number in self.notifications.items():
-            self._context.notifier.notify(topic, number)
+        if self.notifications:
+            self._context.notifier.notify(self.notifications)
         for act in self._after:
             try:
                 act()

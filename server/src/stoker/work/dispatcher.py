@@ -156,7 +156,7 @@ class Dispatcher:
                 pool.look_at = look_at
                 self._changed.notify_all()
 
-    def _on_notification(self, _topic: str, _number: int) -> None:
+    def _on_notification(self, _: Mapping[str, int]) -> None:
         with self._changed:
             for pool in self._pools:
                 pool.look_at = 0.0
