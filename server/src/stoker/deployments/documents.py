@@ -182,23 +182,26 @@ class Documents:
     def _render_agent(
         self, tx: Tx, server_id: str, with_modes: bool, head: AgentHead, runs: Sequence[ToRun]
     ) -> Document:
-        runs = runs if with_modes else [run for run in runs if run.mode is None]
-        entries = ",".join([_render(run) for run in runs])
-        unsent = [run for run in runs if run.is_unsent]
+        entries: list[str] = []
+        unsent, unreceived, requested_at = [], [], []
+        for run in runs:
+            if run.mode is not None and not with_modes:
+                continue
+            entries.append(_render(run))
+            key = run.deployment_id, run.config_id
+            if run.is_unreceived:
+                unreceived.append(key)
+            if run.is_unsent:
+                unsent.append(key)
+                if run.queued_at is not None:
+                    requested_at.append(rows.from_micros(run.queued_at))
         to_check = checks.to_check(tx, server_id) if head.has_checks and with_modes else ()
         start = f'{{"server_id":"{server_id}","revision":{head.revision},'
         rest = (
             f'"poll_wait":{self._heartbeat},"concurrency":{head.concurrency},"max_log_bytes":{self._log_bytes},'
-            f'"deployments":[{entries}]{_render_checks(to_check)}}}'
+            f'"deployments":[{",".join(entries)}]{_render_checks(to_check)}}}'
         )
-        return Document(
-            head.revision,
-            (start + rest).encode(),
-            unsent=[(run.deployment_id, run.config_id) for run in unsent],
-            requested_at=[rows.from_micros(run.queued_at) for run in unsent if run.queued_at is not None],
-            unreceived=[(run.deployment_id, run.config_id) for run in runs if run.is_unreceived],
-            content=hash(rest),
-        )
+        return Document(head.revision, (start + rest).encode(), unsent, requested_at, unreceived, content=hash(rest))
 
     def heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document | None:
         """Return the cached document in Heat's form, or None. ``redacted``: as shown to people, without secrets."""

@@ -107,7 +107,7 @@ def signal_url(env: DeploymentEnv, project_id: str, deployment_id: str, run: int
 def lock(tx: Tx, deployment: Deployment) -> Deployment:
     """Lock stack, trigger and deployment, in this order. Return the deployment. Raises EntityNotFound."""
     if deployment.stack_id is not None:
-        stacks.find(tx, deployment.stack_id, for_update=True)
+        stacks.lock(tx, deployment.stack_id)
     if deployment.trigger_id is not None:
         triggers.find(tx, deployment.trigger_id, for_update=True)
     return deployments.get(tx, deployment.id, for_update=True)
