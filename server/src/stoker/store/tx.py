@@ -293,12 +293,13 @@ class Tx(Statements):
         if owner is not None:
             self._woken.setdefault(owner, []).append((cause, self.secrets))
 
-    def bump_document(self, server_id: str) -> None:
+    def bump_document(self, server_id: str, *, wakes: bool = True) -> None:
         """
         Give the server's document a new revision at the end of the transaction, and wake its agent after the commit,
-        unless the agent has reported the change (``begin_report``).
+        unless the agent has reported the change (``begin_report``). ``wakes`` False: no agent need read it.
         """
-        self._bumped[server_id] = server_id != self._reporter or self._bumped.get(server_id, False)
+        wakes = wakes and server_id != self._reporter
+        self._bumped[server_id] = wakes or self._bumped.get(server_id, False)
 
     def bump_or_drop_document(self, server_id: str, *, wakes: bool = True) -> None:
         """
