@@ -76,8 +76,9 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
     results: list[str | EntityNotFound | None] = []
     for report in reports:
         owner = run_owners.get((report.server_id, report.config_id))
+        tx.secrets = tx.new_secrets()
         # An agent may have to compare the effect of a run from its end on: then the document tells it to.
-        tx.begin_report(report.server_id if owner is not None and not owner.is_checked else None)
+        tx.reporter = report.server_id if owner is not None and not owner.is_checked else None
         deployment = deployments.find(tx, owner.id) if owner else None
         if deployment is None:
             results.append(EntityNotFound.of("Run", report.config_id))

@@ -243,8 +243,8 @@ class Tx(Statements):
         self._woken: dict[Owner, list[Wake]] = {}
         #: Whether the transaction applies a signal, whose duration is measured.
         self.is_signal = False
-        #: The server whose own agent has reported what the transaction changes now.
-        self._reporter: str | None = None
+        #: The server whose own agent has reported what the transaction changes now, until its end.
+        self.reporter: str | None = None
         #: Server id → whether its agent has to read the document again.
         self._bumped: dict[str, bool] = {}
         self._dropping: set[str] = set()
@@ -261,14 +261,6 @@ class Tx(Statements):
         redacted in the output of the others.
         """
         return SecretColumns(self._context.encryption)
-
-    def begin_report(self, server_id: str | None) -> None:
-        """
-        Begin the part of this transaction for one of several reports of agents, with secrets of its own.
-
-        ``server_id``: the server whose own agent need not read how the report changes the document; None: it has to.
-        """
-        self.secrets, self._reporter = self.new_secrets(), server_id
 
     def advisory_lock(self, name: str, *, is_shared: bool = False) -> None:
         """
@@ -296,9 +288,9 @@ class Tx(Statements):
     def bump_document(self, server_id: str, *, wakes: bool = True) -> None:
         """
         Give the server's document a new revision at the end of the transaction, and wake its agent after the commit,
-        unless the agent has reported the change (``begin_report``). ``wakes`` False: no agent need read it.
+        unless the agent has reported the change (``reporter``). ``wakes`` False: no agent need read it.
         """
-        wakes = wakes and server_id != self._reporter
+        wakes = wakes and server_id != self.reporter
         self._bumped[server_id] = wakes or self._bumped.get(server_id, False)
 
     def bump_or_drop_document(self, server_id: str, *, wakes: bool = True) -> None:
@@ -344,7 +336,7 @@ class Tx(Statements):
 
         The store calls this at the end of the transaction. An owner may wake others, as a nested stack does its parent.
         """
-        callbacks, self._reporter = self._context.callbacks, None
+        callbacks, self.reporter = self._context.callbacks, None
         while self._woken:
             owner = min(self._woken)
             woken = callbacks.resource_woken if owner.kind == "resource" else callbacks.trigger_woken
