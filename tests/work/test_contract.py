@@ -145,9 +145,10 @@ def test_a_distant_deadline_delays_no_other_job(store, work, heard):
 def test_a_cancelled_job_never_runs(store, work, heard):
     work.register("k", heard)
     work.start()
-    defer(store, work, "gone", key="a", at=later(1))
-    defer(store, work, "other", key="b", at=later(1.5))
+    at = later(4)  # far later than the cancellation, also on a busy machine
+    defer(store, work, "gone", key="a", at=at)
     store.write(lambda tx: work.cancel(tx, "k", "a"))
+    defer(store, work, "other", key="b", at=at + timedelta(seconds=0.5))
     heard.wait(1)
     assert heard.calls == ["other"]
 
@@ -215,18 +216,21 @@ def test_a_new_job_does_not_wait_for_a_running_one(store, work):
 
 
 def test_a_failed_job_is_retried_and_logs_the_reason(store, work, heard):
-    def fails_twice(args: Args) -> None:
+    is_right = threading.Event()
+
+    def fails(args: Args) -> None:
         heard(args)
-        if len(heard.calls) < 3:
+        if not is_right.is_set():
             raise RuntimeError("the moon is wrong")
 
-    work.register("k", fails_twice)
+    work.register("k", fails)
     work.start()
     defer(store, work, 1)
-    heard.wait(1)
+    heard.wait(2)
     until(lambda: "the moon is wrong" in last_error(store))
-    assert heard.wait(3) == [1, 1, 1]
+    is_right.set()
     until(lambda: count_jobs(store) == 0)
+    assert set(heard.wait(3)) == {1}
 
 
 def last_error(store: Store) -> str:
@@ -333,19 +337,19 @@ def test_stopping_waits_for_running_jobs(store, work):
 
 
 def test_stopping_waits_a_limited_time_and_loses_no_job(store, work, heard):
-    authorizer, began = threading.Event(), threading.Event()
+    authorizer, began, ended = threading.Event(), threading.Event(), threading.Event()
 
     def stuck(_: Args) -> None:
         began.set()
-        authorizer.wait(60)
+        authorizer.wait(240)
+        ended.set()
 
     work.register("k", stuck)
     work.start()
     defer(store, work, "again")
     assert began.wait(60)
-    before = time.monotonic()
     work.stop(timeout=1)
-    assert time.monotonic() - before < 15
+    assert not ended.is_set()
     assert count_jobs(store) == 1
     authorizer.set()
 
