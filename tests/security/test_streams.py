@@ -42,9 +42,8 @@ def open_stream(stoker, path, token):
 
 
 def test_unread_streams_use_little_memory(stoker, path):
-    token = create_account(stoker, "reader").token
-
     def attack():
+        token = create_account(stoker, "reader").token  # the streams of an earlier attack may not have ended yet
         with ExitStack() as open_ones:
             answers = []
             for _ in range(30):
@@ -60,9 +59,9 @@ def test_unread_streams_use_little_memory(stoker, path):
         assert (len(served), len(refused)) == (PER_TOKEN, 30 - PER_TOKEN)
         assert all(b"retry-after: 10" in head for head in refused)
         # Places are free again as soon as the connections are gone.
-        stoker.until(has_place)
+        stoker.until(lambda: has_place(token))
 
-    def has_place():
+    def has_place(token):
         connection, head = open_stream(stoker, path, token)
         connection.close()
         return head.startswith(b"http/1.1 200")
