@@ -86,6 +86,7 @@ STACK = {
     "tags": "a,b",
 }
 RESULT = {"o": "x", "deploy_stdout": "x", "deploy_status_code": 0, "deploy_status_reason": "r", "status": "COMPLETE"}
+SIGNAL = {"status": "SUCCESS", "reason": "r", "data": {"a": 1}, "id": "1"}
 PASSWORD = {"user": {"name": "u", "domain": {"id": "default"}, "password": "x"}}
 METHODS = {
     "methods": ["password", "token", "application_credential"],
@@ -96,14 +97,37 @@ METHODS = {
 CREDENTIAL = {"name": "c", "roles": [{"name": "member"}], "expires_at": "2100-01-01T00:00:00Z", "unrestricted": True}
 SUBSCRIBER = {"subscriber": "https://93.184.216.34/", "ttl": 3600, "options": {"post_headers": {"a": "b"}}}
 USER = {"name": "u", "password": "horse staple", "email": "a@example.org", "enabled": True, "default_project_id": "p"}
+#: The text in the braces stands for the name of an object of the project.
+TRIGGER = {"config_id": "{config_id}", "servers": ["{server}"], "name": "t", "canary": 1, "max_concurrent": 2}
+SCHEDULE = {"name": "s", "trigger": {"config_id": "{config_id}", "servers": ["{server}"]}, "cron": "0 2 1 1 *"}
+ENTRY = """\
+stoker_catalog_version: 1
+name: any
+version: 1
+description: d
+group: script
+config: x
+inputs: [{name: i, description: d}]
+"""
 _STACK = "/v1/{project}/stacks/{stack_name}/{stack_id}"
 _QUEUE = "/messaging/v2/queues/{queue}"
 #: Where the schema says less than there is to get wrong, and where there is none.
 BODIES: Mapping[tuple[str, str], list[Any]] = {
     ("POST", "/v1/{project}/stacks"): [{"stack_name": "any", **STACK}],
     ("PATCH", _STACK): [STACK],
+    ("PUT", _STACK): [STACK],
+    ("PUT", f"{_STACK}/preview"): [STACK],
+    ("POST", "/v1/{project}/stacks/preview"): [{"stack_name": "any", **STACK}],
+    ("POST", "/v1/{project}/stacks/server_previews"): [{"stack_name": "any", **STACK}],
+    ("POST", "/v1/{project}/validate"): [{"template": TEMPLATE, "environment": {"parameters": {"p": 2}}}],
+    ("POST", "/v1/{project}/software_triggers"): [TRIGGER],
+    ("POST", "/v1/{project}/software_schedules"): [SCHEDULE],
+    ("POST", "/v1/{project}/checks"): [{"servers": ["{server}"]}],
+    ("POST", "/v1/{project}/hooks"): [{"name": "any", "content": "IyEvYmluL3NoCg=="}],
+    ("POST", "/v1/{project}/catalog"): [{"text": ENTRY}],
+    ("POST", "/v1/{project}/relays"): [{"name": "any", "url": "http://relay.example:8005"}],
     ("POST", f"{_STACK}/actions"): [{"suspend": None}, {"resume": None}, {"check": None}, {"cancel_update": None}],
-    ("POST", f"{_STACK}/resources/{{resource_name}}/signal"): [RESULT, {"unset_hook": "pre-create"}],
+    ("POST", f"{_STACK}/resources/{{resource_name}}/signal"): [SIGNAL, RESULT, {"unset_hook": "pre-create"}],
     ("POST", "/v1/{project}/software_deployments/{deployment_id}/signal"): [RESULT],
     ("POST", "/agent/v1/runs/{config_id}/signal"): [RESULT],
     ("POST", "/agent/v1/runs/{config_id}/logs"): [b"text"],
@@ -125,9 +149,21 @@ BODIES: Mapping[tuple[str, str], list[Any]] = {
     ("PUT", f"{_QUEUE}/subscriptions/{{subscription_id}}/confirm"): [{"confirmed": True}],
     ("POST", f"{_QUEUE}/share"): [{"paths": ["messages"], "methods": ["GET"], "expires": "2100-01-01T00:00:00"}],
     ("POST", f"{_QUEUE}/purge"): [{"resource_types": ["messages"]}],
-    ("POST", "/cfn/v1/signal/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"): [{"Status": "SUCCESS"}],
-    ("PUT", "/cfn/v1/waitcondition/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"): [{"Status": "SUCCESS"}],
+    ("POST", "/cfn/v1/signal/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"): [SIGNAL],
+    ("PUT", "/cfn/v1/waitcondition/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"): [SIGNAL],
 }
+#: Bodies without a mistake that are refused, because this search cannot have what they need: tokens that are used
+#: once, passwords, and a run that has failed.
+REFUSED = (
+    ("POST", "/agent/v1/enroll"),
+    ("POST", "/identity/v3/auth/tokens"),
+    ("POST", "/identity/v3/users/{user_id}/password"),
+    ("POST", "/identity/v3/users/{user_id}/application_credentials"),
+    ("POST", "/v1/{project}/software_deployments/{deployment_id}/retry"),
+    ("POST", "/v1/{project}/software_triggers/{trigger_id}/retry"),
+)
+#: What a query must have.
+QUERY: Mapping[str, Mapping[str, str]] = {"/agent/v1/runs/{config_id}/logs": {"stream": "stdout", "offset": "0"}}
 #: The queries of the APIs without a description.
 QUERIES = {
     "cfn": (
@@ -212,6 +248,17 @@ def bodies_of(route: Route) -> list[tuple[Any, list[tuple[Any, ...]]]]:
     schema = schema_of(route)
     bodies = BODIES.get((route.verb, route.path)) or ([good(schema)] if schema else [])
     return [(body, list(dict.fromkeys([*parts_of(body), *(fields(schema) if schema else ())]))) for body in bodies]
+
+
+def fill_in(body: Any, names: Mapping[str, str]) -> Any:
+    """Return a copy of the body with the names of the project's objects in it."""
+    if isinstance(body, dict):
+        return {
+            key: fill_in(names[key] if value == "a" and key in names else value, names) for key, value in body.items()
+        }
+    if isinstance(body, list):
+        return [fill_in(value, names) for value in body]
+    return names.get(body[1:-1], body) if isinstance(body, str) and body.startswith("{") else body
 
 
 def replace_part(body: Any, path: tuple[Any, ...], value: Any) -> Any:
@@ -334,7 +381,8 @@ class Site:
 
     def path(self, route: Route, names: Mapping[str, str] | None = None) -> str:
         """Return the route's path with these names instead of those of the contents."""
-        chosen = {**self.contents.names, **(names or {})}
+        takes_signals = route.path.endswith("/signal") or api_of(route) == "cfn"
+        chosen = {**self.contents.names, **({"resource_name": "handle"} if takes_signals else {}), **(names or {})}
         return re.sub(r"{(\w+)\*?}", lambda name: chosen[name[1]], route.path)
 
     def ask(
@@ -348,13 +396,10 @@ class Site:
     ) -> Answer:
         """Send a request, and check the answer and what can be read afterwards."""
         path = self.path(route, names)
-        if "wait" in query_of(route):
-            query = {**(query or {}), "wait": "0"}
+        query = {**QUERY.get(route.path, {}), **(query or {}), **({"wait": "0"} if "wait" in query_of(route) else {})}
         if query:
             path += "?" + urlencode(query, errors="surrogatepass")
-        if isinstance(body, dict):
-            known = self.contents.names
-            body = {name: known[name] if value == "a" and name in known else value for name, value in body.items()}
+        body = fill_in(body, self.contents.names)
         if body is None and route.verb in ("POST", "PUT", "PATCH"):
             body = b""
         answer = self._send(route, path, body, headers or {})
@@ -477,13 +522,16 @@ def each_kind(routes: list[Route]) -> list[Any]:
 )
 def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(site: Site, route: Route) -> None:
     """One field at a time, all others as they should be."""
+    accepted = False
     for body, places in bodies_of(route):
-        site.ask(route, copy.deepcopy(body))
+        # 409: the same search has created it before.
+        accepted |= site.ask(route, body).status in (*range(200, 300), 409)
         for position, place in enumerate(places, ROUTES.index(route)):
             for value in sample(ODD, 6, position):
                 site.ask(route, replace_part(body, place, copy.deepcopy(value)))
     for value in sample([*ODD, *RAW], 6, ROUTES.index(route)):
         site.ask(route, value)
+    assert accepted or (route.verb, route.path) in REFUSED, "no body of this search gets beyond validation"
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,10 @@ def _stack(owner: Account, secret: str, hidden: str) -> dict[str, str]:
         "heat_template_version": "2018-08-31",
         "description": secret,
         "parameters": {"hidden": {"type": "string", "hidden": True}},
-        "resources": {"value": define("OS::Heat::Value", value=secret)},
+        "resources": {
+            "value": define("OS::Heat::Value", value=secret),
+            "handle": define("OS::Heat::WaitConditionHandle"),
+        },
         "outputs": {"shown": {"value": secret}},
     }
     body = {"stack_name": _NAME, "template": template, "parameters": {"hidden": hidden}}
