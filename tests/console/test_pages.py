@@ -118,6 +118,7 @@ def test_the_pages_need_no_mouse(open_window, site):
     expect(page.get_by_role("dialog")).to_contain_text("to the next and the previous failure")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".line").first).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("space")
     expect(page.locator(".line.hit")).to_have_count(1)

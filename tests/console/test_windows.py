@@ -76,7 +76,7 @@ def test_a_hidden_window_closes_its_stream_and_catches_up(open_window, site, new
     hide(page, False)
     expect(page.get_by_role("link", name=new_stack)).to_be_visible()
     expect(page.locator(".banner")).to_have_count(0)
-    assert streams_of(page) == 1
+    waiting.until(lambda: streams_of(page) == 1)
 
 
 def test_a_console_below_the_path_of_a_proxy_is_live(open_window, site, new_stack):
