@@ -148,11 +148,13 @@ def test_an_agent_takes_only_what_stoker_signed_for_it(carried, evil, tmp_path: 
             carrier.documents = [forgery]
             until_said(stoker, agent, words, agent.log.count(words) + 1)
         server_id = stoker.heat("GET", f"{stack}/resources/server").body["resource"]["physical_resource_id"]
-        (entry,) = (
-            each
-            for each in stoker.heat("GET", f"/audit?server={server_id}").body["audit"]
-            if each["action"].startswith("take a document")
-        )
+
+        def refusals() -> list[dict[str, Any]]:
+            entries = stoker.heat("GET", f"/audit?server={server_id}").body["audit"]
+            return [each for each in entries if each["action"].startswith("take a document")]
+
+        stoker.until(lambda: bool(refusals()))  # the agent reports it after its log
+        (entry,) = refusals()
         assert (entry["outcome"], entry["actor"]) == ("REFUSED", f"the agent of {name}")
         assert "is not signed" in entry["reason"]
         assert agent.lines() == []
