@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 import subprocess
@@ -9,7 +10,9 @@ from contextlib import ExitStack, suppress
 
 import psycopg
 import pytest
+import uvloop
 
+from stoker.serve.protocol import _ResponseWriter
 from support import databases
 from support.agent_protocol import spoken_agent
 from support.availability import assert_ends, assert_harmless
@@ -230,6 +233,27 @@ def test_idle_connections_leave_room_for_others(tmp_path, monkeypatch):
         finally:
             stack.close()
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_response_on_a_lost_connection_is_dropped():
+    """As of a request before the last one of a client that sent several: only the last one learns of the end."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        own, other = socket.socketpair()
+        with other:
+            transport, _ = await loop.create_connection(asyncio.Protocol, sock=own)
+            response, second = _ResponseWriter(transport, loop), _ResponseWriter(transport, loop)
+            transport.abort()
+            async with asyncio.timeout(60):
+                while "closed=True" not in repr(transport):
+                    await asyncio.sleep(0.001)
+            response.write(b"head")
+            response.write(b"body")
+            second.write(b"head")
+            second.close()
+
+    uvloop.run(run())
 
 
 # The end

@@ -344,7 +344,7 @@ class _ResponseWriter:
     def write(self, data: bytes) -> None:
         if self._has_begun:
             head, self._head = self._head, b""
-            self._transport.write(head + data if head else data)
+            self._send(head + data if head else data)
         else:
             self._has_begun, self._head = True, data
             self._loop.call_soon(self._flush)
@@ -359,4 +359,9 @@ class _ResponseWriter:
     def _flush(self) -> None:
         if self._head:
             head, self._head = self._head, b""
-            self._transport.write(head)
+            self._send(head)
+
+    def _send(self, data: bytes) -> None:
+        # uvloop raises RuntimeError for a connection that is lost, which its protocol learns only later.
+        if not self._transport.is_closing():
+            self._transport.write(data)
