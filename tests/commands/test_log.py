@@ -33,8 +33,8 @@ def events(stoker: Served, name: str) -> list[dict[str, object]]:
 def test_the_end_of_a_stack_has_the_stacks_id_and_the_requests(stoker):
     answer = stoker.heat("POST", "/stacks", {"stack_name": "good", "template": TEMPLATE})
     stack_id = answer.body["stack"]["id"]
-    stoker.until(lambda: events(stoker, "stack.ended") != [])
-    [ended] = events(stoker, "stack.ended")
+    stoker.until(lambda: any(line["stack"] == "good" for line in events(stoker, "stack.ended")))
+    [ended] = [line for line in events(stoker, "stack.ended") if line["stack"] == "good"]
     assert {name: ended[name] for name in ("level", "stack_id", "stack", "action", "status", "request_id")} == {
         "level": "info",
         "stack_id": stack_id,

@@ -25,6 +25,13 @@ def other(stoker):
     return account.token, account.project
 
 
+@pytest.fixture
+def empty(stoker):
+    """A token of a project without anything, and the project."""
+    account = create_account(stoker, "member", "reader", project=create_project(stoker))
+    return account.token, account.project
+
+
 @pytest.fixture(scope="session")
 def things(stoker):
     """One of everything in the administrator's project."""
@@ -45,8 +52,8 @@ def masked(answer: Answer, *words: str) -> bytes:
     return raw
 
 
-def test_lists_contain_only_the_callers_project(stoker, other, things):
-    made, project = other
+def test_lists_contain_only_the_callers_project(stoker, empty, things):
+    made, project = empty
     for path, key in (
         ("/stacks?show_deleted=true", "stacks"),
         ("/stacks?tenant=" + stoker.project, "stacks"),
