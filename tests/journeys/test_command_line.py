@@ -140,7 +140,7 @@ def test_lists_are_filtered_sorted_limited_and_printed_for_shells(stoker, world,
     listed = stoker("deployment", "list", "--status", "complete", "-o", "csv", *columns).out.splitlines()
     assert {"name,server,requested_by", "web/install,web1,the stack"} <= set(listed)
     assert stoker("deployment", "show", "web/install", "-o", "value", "-c", "stack_name").out == "web\n"
-    assert stoker("deployment", "list", "--status", "failed", "-o", "value").out == ""
+    assert "web/install" not in stoker("deployment", "list", "--status", "failed", "-o", "value").out
     assert stoker("trigger", "create", "--config", config["name"], "--on", "web1", "-f").code == 0
     [begun] = stoker("trigger", "list", "-o", "json", "--limit", "1").data
     assert "web1" in stoker("trigger", "show", begun["id"], "--status", "complete").out
