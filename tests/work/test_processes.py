@@ -42,7 +42,7 @@ work = Work(store)
 work.register("k", handle)
 store.start_listener()
 work.start()
-os.write(sys.stdout.fileno(), b"ready\\n")
+os.write(sys.stdout.fileno(), b"\\nready\\n")
 sys.stdin.read()
 work.stop()
 """
@@ -69,7 +69,7 @@ class Workers:
         self.processes += new
         for process in new:
             assert process.stdout is not None
-            # The log goes to the same stream: a job may begin before the process is ready.
+            # The log goes to the same stream, a line and its end apart: a job may begin before the process is ready.
             assert "ready\n" in iter(process.stdout.readline, "")
 
     def kill(self, process: subprocess.Popen[str]) -> None:
