@@ -45,12 +45,17 @@ def test_the_rest_of_short_output_is_sent_by_the_result_alone(server, agent):
     assert server.logs["c1", "stdout"] == b"one\n"
 
 
-def test_the_rest_of_output_that_no_result_contains_is_sent(server, agent):
-    running(server, agent, f"echo one; {GO} echo two; printf '\\377\\n'")
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [("\\377", b"\xff"), ("\\357\\277\\275", b"\xef\xbf\xbd"), ("[5 bytes were cut here]", b"[5 bytes were cut here]")],
+    ids=["undecodable", "like undecodable", "like a cut"],
+)
+def test_the_rest_of_output_that_stoker_cannot_take_from_the_result_is_sent(server, agent, written, sent):
+    running(server, agent, f"echo one; {GO} printf '{written}\\n'")
     server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\n")
     agent.work.joinpath("go").touch()
     server.result("c1")
-    server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\ntwo\n\xff\n")
+    server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\n" + sent + b"\n")
 
 
 def test_output_is_sent_in_parts_and_a_lost_answer_duplicates_none(server, agent):

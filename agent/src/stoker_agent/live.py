@@ -36,6 +36,8 @@ _LAST_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _CHUNK = 256 * 1024
 #: A result of at most so many bytes of JSON is reported as it is, so its output need not be sent before.
 _SHORT = 64 * 1024
+#: In a result, Stoker takes these for signs that output is not as it was: a note of a cut, and undecodable bytes.
+_CHANGED = (" were cut here]", "\ufffd")
 #: After the head is sent, a larger backlog is skipped, so that readers receive the newest output.
 _BACKLOG = 2 * _CHUNK
 
@@ -182,10 +184,13 @@ class Live:
         """Return whether the result contains the whole output, which Stoker then stores from it."""
         if not self._result or len(json.dumps(self._result)) > _SHORT:
             return False
-        texts = {name: str(self._result.get(f"deploy_{name}")).encode() for name in self._streams}
+        texts = {name: str(self._result.get(f"deploy_{name}")) for name in self._streams}
+        if any(sign in text for sign in _CHANGED for text in texts.values()):
+            return False
         try:
             return all(
-                kept.size() == 0 or kept.read(0, _SHORT)[1] == texts[name] for name, kept in self._streams.items()
+                kept.size() == 0 or kept.read(0, _SHORT)[1] == texts[name].encode()
+                for name, kept in self._streams.items()
             )
         except OSError:
             return False
