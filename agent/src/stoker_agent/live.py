@@ -13,7 +13,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import inputs
-from stoker_agent.reports import to_character
+from stoker_agent.reports import CUT, to_character
 from stoker_agent.transports import Sender
 from stoker_agent.web import Answer, Busy, Unreachable
 
@@ -37,7 +37,7 @@ _CHUNK = 256 * 1024
 #: A result of at most so many bytes of JSON is reported as it is, so its output need not be sent before.
 _SHORT = 64 * 1024
 #: In a result, Stoker takes these for signs that output is not as it was: a note of a cut, and undecodable bytes.
-_CHANGED = (" were cut here]", "\ufffd")
+_CHANGED = (CUT, "\ufffd")
 #: After the head is sent, a larger backlog is skipped, so that readers receive the newest output.
 _BACKLOG = 2 * _CHUNK
 

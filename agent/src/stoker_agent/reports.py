@@ -17,7 +17,9 @@ _STREAM = 400000
 _HEAD = 0.25
 #: The bytes of a UTF-8 character that are not its first.
 _CONTINUATION = bytes(range(0x80, 0xC0))
-_NOTE = "\n[… {} were cut here]\n"
+#: The end of the note in place of what was cut.
+CUT = " were cut here]"
+_NOTE = "\n[… {}" + CUT + "\n"
 
 
 def failure(reason: str, code: int, folder: Optional[Path] = None) -> Dict[str, Any]:
