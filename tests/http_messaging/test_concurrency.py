@@ -1,4 +1,4 @@
-"""Many clients at once: nobody gets a message twice, and nobody misses one."""
+"""Many clients at once: no client gets a message twice, and none misses one."""
 
 from __future__ import annotations
 

@@ -64,10 +64,10 @@ class Fleet:
         self.world.work.run(GO_ON)
         return self.now(trigger)
 
-    def trigger_over(self, count: int, config: Mapping[str, Any] | None = None, **said: Any) -> Trigger:
+    def trigger_over(self, count: int, config: Mapping[str, Any] | None = None, **options: Any) -> Trigger:
         """Start a trigger of a new config on so many new servers."""
         ids = [server.id for server in self.servers(count)]
-        return self.trigger(config_id=self.config(**(config or {})), servers=ids, **said)
+        return self.trigger(config_id=self.config(**(config or {})), servers=ids, **options)
 
     def now(self, trigger: Trigger) -> Trigger:
         """Return the current state of a trigger."""
