@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stoker import types
 from stoker.deployments import schema
 from stoker.model.errors import StokerError
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Status
 from stoker.resources.base import WAKE, TakesSignals
 from stoker.resources.properties import Property
 from stoker.stacks import outputs

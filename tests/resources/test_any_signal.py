@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stoker.model.errors import StokerError
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
 from support.search import examples

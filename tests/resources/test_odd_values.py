@@ -10,7 +10,7 @@ import pytest
 
 from stoker.deployments.configs import new_config
 from stoker.model.errors import Invalid, StackValidationFailed
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.resources.base import WAKE
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.types.planned_runs import Planner

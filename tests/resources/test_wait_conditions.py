@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.model.errors import Invalid, StackValidationFailed
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.resources.base import WAKE
 from support.clock import Clock
 from support.stacks import signal_named

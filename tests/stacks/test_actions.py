@@ -13,8 +13,7 @@ from stoker.deployments import run_end, runs, service
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.server import Server
-from stoker.model.stack import Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare

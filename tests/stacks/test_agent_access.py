@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Status
 from stoker.stacks import signals
 from stoker.store import resources, stack_users
 from support.stacks import Users, tell, world

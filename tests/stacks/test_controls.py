@@ -6,7 +6,7 @@ import pytest
 
 from stoker.deployments import service
 from stoker.model.errors import EntityNotFound, Invalid, InvalidBreakPointHook, StokerError
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.stacks import signals
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.scope import all_attributes

@@ -20,8 +20,7 @@ from stoker.model.check import Check, CheckState
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
-from stoker.model.stack import Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Stack
 from stoker.model.trigger import Content
 from stoker.policy import authorizer
 from stoker.stacks import repetition

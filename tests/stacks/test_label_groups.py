@@ -11,7 +11,7 @@ import pytest
 
 from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.server import Kind, Server
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.servers.presence import store_facts
 from stoker.stacks import export
 from stoker.store import audit, resources, server_lists, servers, stacks

@@ -10,8 +10,7 @@ import pytest
 from stoker.deployments import service
 from stoker.model.deployment import Deployment
 from stoker.model.errors import StokerError
-from stoker.model.stack import Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition, signals
 from stoker.stacks.operations import Options
 from stoker.store import deployments, resources, rows, stacks

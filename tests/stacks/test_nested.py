@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.stacks import operations
 from stoker.stacks import outputs as queried_outputs
 from stoker.stacks.engine import DEADLINE

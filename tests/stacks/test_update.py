@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.stacks import export, signals
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare

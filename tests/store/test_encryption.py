@@ -9,7 +9,7 @@ from stoker.model.config import Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Unavailable
 from stoker.model.secrets import CREDENTIAL_PREFIX, SecretSet
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store import configs, deployments, maintenance
 from stoker.store.encryption import ENCRYPTED, derive_key
 from stoker.store.open import Store

@@ -23,8 +23,7 @@ from stoker.model import wake
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound
 from stoker.model.server import Owner
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource, Stack
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.base import ResourceEnv

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stoker.deployments import service
 from stoker.model.errors import ActionInProgress, Conflict
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.store import deployments, stacks
 from support.templates import define, on
 

@@ -76,7 +76,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stoker.model.status import Status
+from stoker.model.stack import Status
 
 #: Keys of the metadata by which Stoker recognizes its own objects.
 RESOURCE_KEY, SITE_KEY = "stoker-resource-id", "stoker-site"

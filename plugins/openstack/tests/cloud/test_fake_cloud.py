@@ -8,7 +8,7 @@ import pytest
 
 from openstack_support.fake_openstack import FLAVOR, IMAGE, LARGE
 from stoker.model.errors import Invalid
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker_openstack.cloud import controller, sweep
 from stoker_openstack.cloud.credentials import require_entry
 from stoker_openstack.cloud.drivers import base, server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openstack_support.fake_openstack import IMAGE
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker_openstack.cloud.refresh import REFRESH
 from stoker_openstack.model import CloudAction, CloudKind
 from stoker_openstack.types import nova_server_schema

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from openstack_support.cloud_sites import cloud_site, real_cloud
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker_openstack.cloud.credentials import SiteCredentials
 from stoker_openstack.model import CloudAction, CloudKind
 from support import databases

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from stoker import settings
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx, TxCallbacks
 from stoker.work import Work

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stoker.model.errors import Invalid
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import stacks
 from stoker.types.planned_runs import Planner

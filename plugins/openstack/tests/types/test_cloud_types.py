@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from stoker.model import wake
 from stoker.model.errors import ActionInProgress, Conflict, StackValidationFailed
-from stoker.model.stack import Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Stack, Status
 from stoker.objects import operations
 from stoker.objects.operations import New
 from stoker.resources.base import ADOPTED_NAME

@@ -31,7 +31,7 @@ from stoker.model.check import Check, CheckState
 from stoker.model.config import Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Status
 from stoker.model.wake import DriftChanged, Owner
 from stoker.store import checks, configs, deployments, resources, rows, servers, stacks
 from stoker.store.notifier import deployment_topic

@@ -29,7 +29,7 @@ from stoker.deployments.runs import ALWAYS, CHANGES, RUN, is_progress, read_code
 from stoker.model import wake
 from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState
 from stoker.model.errors import EntityNotFound
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store import checks, configs, deployments, servers, stacks, targets, triggers
 from stoker.store.deployments import RunOwner
 from stoker.store.notifier import deployment_topic, project_topic

@@ -30,7 +30,7 @@ from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED, Config
 from stoker.model.deployment import UNDO, Deployment
 from stoker.model.errors import Invalid
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.model.trigger import Content
 from stoker.store import configs, deployments, rows, servers
 from stoker.store.tx import Tx

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stoker.model.deployment import OWN_CHANNEL, PREVIEW, Deployment, RunState
 from stoker.model.errors import EntityNotFound
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store import configs, deployments
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx

@@ -21,7 +21,7 @@ from stoker.deployments.run_plan import WAITING
 from stoker.model.deployment import INTERRUPTED
 from stoker.model.errors import StokerError, Unavailable
 from stoker.model.server import Server
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Status
 from stoker.policy import authorizer, windows
 from stoker.store import configs, deployments, rows, server_policies, servers
 from stoker.store.deployments import POLLING

@@ -33,7 +33,7 @@ from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config, find_delivered_hook
 from stoker.model.deployment import PREVIEW, Deployment, RunState
 from stoker.model.errors import Conflict
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Status
 from stoker.policy.authorizer import Admission, AuthorizationRequest
 from stoker.store import audit, configs, deployments
 from stoker.store import runs as stored

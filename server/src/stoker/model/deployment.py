@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from stoker.model.status import Status
+from stoker.model.stack import Status
 
 #: A run without a heartbeat for this time is UNRESPONSIVE. Agents send three heartbeats in this time.
 UNRESPONSIVE_AFTER = timedelta(seconds=45)

@@ -1,4 +1,4 @@
-"""Stacks: the resources of one template, managed together, with their steps, snapshots and events."""
+"""Stacks: the resources of one template, managed together, with their actions, statuses, steps and events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,38 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from stoker.model.status import Action, Status
+
+class Status(StrEnum):
+    """The status of an action of a stack, a resource or a deployment."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETE = "COMPLETE"
+    FAILED = "FAILED"
+
+
+class Action(StrEnum):
+    """The current or last action of a stack or resource. Deployments may have other actions, which authors name."""
+
+    INIT = "INIT"
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    ROLLBACK = "ROLLBACK"
+    SUSPEND = "SUSPEND"
+    RESUME = "RESUME"
+    CHECK = "CHECK"
+    SNAPSHOT = "SNAPSHOT"
+    RESTORE = "RESTORE"
+    ADOPT = "ADOPT"
+
+
+def is_suspended(action: str, status: str) -> bool:
+    """
+    Return whether a resource is suspended, not only being suspended.
+
+    While a resource is being suspended, the runs of its SUSPEND action still report results.
+    """
+    return (action, status) == (Action.SUSPEND, Status.COMPLETE)
 
 
 class Source(Struct, frozen=True, kw_only=True):

@@ -37,8 +37,7 @@ from stoker.deployments.owners import DeploymentEnv
 from stoker.hot import Definition, select
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Stack, Status
 from stoker.resources import properties as schemas
 from stoker.resources.properties import Property
 from stoker.servers.compute import Compute

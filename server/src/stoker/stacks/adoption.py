@@ -24,8 +24,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict, Invalid
 from stoker.model.ids import is_id
 from stoker.model.server import LONGEST_ID, Kind, Server
-from stoker.model.stack import Resource
-from stoker.model.status import Status
+from stoker.model.stack import Resource, Status
 from stoker.resources.base import ResourceEnv, ResourceType
 from stoker.stacks.engine.decisions import TAKES
 from stoker.stacks.engine.session import new_resource

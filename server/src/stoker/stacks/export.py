@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from stoker.hot import Environment
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.secrets import REDACTED, mask
-from stoker.model.stack import Resource, Snapshot, Source, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Snapshot, Source, Stack, Status
 from stoker.resources.base import DONE, SavesState
 from stoker.stacks import operations
 from stoker.stacks.engine import Engine, operation

@@ -14,8 +14,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from stoker.model.errors import EntityNotFound, NotSupported
-from stoker.model.stack import Phase, Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Phase, Resource, Stack, Status
 from stoker.policy import authorizer
 from stoker.policy.rules import Tree
 from stoker.stacks import adoption

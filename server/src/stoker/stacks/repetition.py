@@ -12,8 +12,7 @@ from stoker.deployments import server_runs, service
 from stoker.deployments.server_runs import write_part
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict
-from stoker.model.stack import CREATED, Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import CREATED, Action, Resource, Stack, Status
 from stoker.resources.base import is_created
 from stoker.stacks import operations
 from stoker.stacks.engine import Engine, operation

@@ -16,8 +16,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.embedded import Message
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name
-from stoker.model.stack import RUN_COUNT, Resource, Stack
-from stoker.model.status import Action
+from stoker.model.stack import RUN_COUNT, Action, Resource, Stack
 from stoker.objects import operations
 from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from stoker.model.principal import ApplicationCredential, Project, Token, User
-from stoker.model.status import is_suspended
+from stoker.model.stack import is_suspended
 from stoker.store.query import column, execute, scalar, table
 from stoker.store.repository import Repository
 from stoker.store.sql import compose, equal, sql

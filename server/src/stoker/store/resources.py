@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from stoker.model.stack import Resource
-from stoker.model.status import Status
+from stoker.model.stack import Resource, Status
 from stoker.store import rows
 from stoker.store.query import execute, exists
 from stoker.store.repository import Repository

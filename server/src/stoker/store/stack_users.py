@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from stoker.model.status import is_suspended
+from stoker.model.stack import is_suspended
 from stoker.store.query import column, execute, exists
 from stoker.store.repository import Repository
 from stoker.store.sql import sql

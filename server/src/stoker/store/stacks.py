@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from stoker.model.errors import EntityNotFound, StackExists
-from stoker.model.stack import Snapshot, Source, Stack
-from stoker.model.status import Status
+from stoker.model.stack import Snapshot, Source, Stack, Status
 from stoker.store.notifier import project_topic
 from stoker.store.query import change, column, execute, scalar
 from stoker.store.repository import Repository, require

@@ -20,7 +20,7 @@ from stoker.deployments.run_plan import RunRequest
 from stoker.model.deployment import PREVIEW, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
 from stoker.model.wake import DriftChanged, Removed, RunEnded, RunRestarted, Settled
 from stoker.store import deployments, server_policies, servers, targets, triggers

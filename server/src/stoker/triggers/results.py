@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from stoker.deployments.runs import STREAMS
 from stoker.model.deployment import CANCELLED, Deployment
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import deployments, servers, targets
 from stoker.store.notifier import trigger_topic

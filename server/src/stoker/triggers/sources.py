@@ -19,8 +19,7 @@ from stoker.hot.words import list_few
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.ids import is_id
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource, Stack
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
 from stoker.resources.roles import ProvidesConfig, RunsConfig

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from stoker.model.errors import StokerError
 from stoker.model.server import Server
-from stoker.model.stack import Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Stack
 from stoker.model.trigger import Content, Mode, Options, Trigger
 from stoker.resources.roles import RunsConfig
 from stoker.servers import enrollment

@@ -15,8 +15,7 @@ from stoker.hot import UNKNOWN, Definition
 from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment
 from stoker.model.server import LONGEST_ID
-from stoker.model.stack import CREATED, Resource
-from stoker.model.status import Action, Status
+from stoker.model.stack import CREATED, Action, Resource, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import (
     DONE,

@@ -14,8 +14,7 @@ from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, UserParameterMissing
-from stoker.model.stack import RUN_COUNT, Resource
-from stoker.model.status import Action, Status
+from stoker.model.stack import RUN_COUNT, Action, Resource, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, physical_name, target_of
 from stoker.store import configs, deployments, servers

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from stoker.hot.words import list_few
 from stoker.model.errors import StackValidationFailed
-from stoker.model.stack import Resource
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.properties import Property
 from stoker.resources.roles import Members, NestedSpec, escape

@@ -20,8 +20,7 @@ from stoker.model import selectors as model
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.selectors import Selector
 from stoker.model.server import Server, check_labels
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Stack, Status
 from stoker.model.wake import Owner, Settled
 from stoker.policy import authorizer
 from stoker.resources.base import Context, Properties, Replace, ResourceFailure

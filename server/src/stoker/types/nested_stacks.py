@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from stoker.hot import Definition, Environment, select
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.model.ids import Arn
-from stoker.model.stack import Resource, Source, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Source, Stack, Status
 from stoker.resources.base import (
     DONE,
     Context,

@@ -20,8 +20,7 @@ from stoker.hot import UNKNOWN
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import UNDO
 from stoker.model.errors import StokerError
-from stoker.model.stack import Resource
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, ResourceFailure
 from stoker.resources.roles import ProvidesConfig, RunsConfig

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource
 from stoker.resources.base import Context, target_of
 from stoker.servers import keys as agent_keys
 from stoker.stacks.engine import Engine

@@ -18,8 +18,7 @@ from stoker.backends.remote_heat import Answer
 from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.hot import UNKNOWN, Environment
 from stoker.model.errors import StackValidationFailed
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource, Stack
 from stoker.resources.base import (
     DONE,
     Context,

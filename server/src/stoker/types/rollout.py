@@ -15,8 +15,7 @@ from msgspec.structs import asdict, replace
 
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
-from stoker.model.stack import Resource
-from stoker.model.status import Status
+from stoker.model.stack import Resource, Status
 from stoker.resources import properties as schemas
 from stoker.resources.base import LONGEST_WAIT
 from stoker.resources.properties import Property, PropertyError

@@ -17,8 +17,7 @@ from stoker.hot import UNKNOWN, has_unknown
 from stoker.hot.parameter_values import convert
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
-from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource
 from stoker.resources.base import (
     DONE,
     LONGEST_WAIT,

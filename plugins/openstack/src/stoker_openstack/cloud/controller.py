@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run, await_state
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater

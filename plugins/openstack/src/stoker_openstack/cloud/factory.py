@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stoker.backends.reconciler import Reconciler, request
 from stoker.model.errors import EntityNotFound
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.settings import Settings
 from stoker.store import stacks
 from stoker.store.open import Store

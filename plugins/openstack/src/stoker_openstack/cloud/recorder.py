@@ -11,7 +11,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.backends.reconciler import JobKinds, request
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.model.wake import Owner
 from stoker.store import stacks
 from stoker.store.open import Store

@@ -16,7 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.failures import ServiceRejected, ServiceUnavailable
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest

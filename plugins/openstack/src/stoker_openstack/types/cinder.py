@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.model.errors import StackValidationFailed
-from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudAction, CloudKind, own_metadata

@@ -21,8 +21,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.model.stack import Resource
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Status
 from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,

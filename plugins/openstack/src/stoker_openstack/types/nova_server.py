@@ -14,8 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.model.server import Kind, Server
-from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource
 from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,

@@ -19,8 +19,7 @@ from stoker.http.request import RequestContext, Response, client_address, withou
 from stoker.http.threads import HANDLERS
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.ids import Arn
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import is_suspended
+from stoker.model.stack import Resource, Stack, is_suspended
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource

@@ -37,7 +37,7 @@ from stoker.http.request import LARGE, RequestContext, Response
 from stoker.model.config import Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
-from stoker.model.status import Action
+from stoker.model.stack import Action
 from stoker.store import audit, configs, deployments, server_policies
 from stoker.store.tx import Tx, check_limit
 

@@ -19,8 +19,7 @@ from stoker.http.heat.stack_requests import (
 )
 from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request import RequestContext, Response
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Stack, Status
 from stoker.stacks import operations
 from stoker.stacks.outputs import names as output_names
 from stoker.stacks.prechecks import Prechecks

@@ -15,8 +15,7 @@ from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import LiveDeployment, StackResource
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Stack, Status
 from stoker.resources.base import TakesSignals
 from stoker.stacks import operations, signals
 from stoker.stacks.engine.session import StackSession

@@ -10,8 +10,7 @@ from msgspec import UNSET, Meta, field
 
 from stoker.hot import Parameters
 from stoker.http.contracts import Absent, Answer, Count, Id, Link, Time, fill
-from stoker.model.stack import Event, Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Event, Resource, Stack, Status
 from stoker.stacks.engine.session import STACK_TYPE
 from stoker.store.rows import heat_time
 

@@ -12,8 +12,7 @@ from stoker.http.heat import stack_lookup
 from stoker.http.heat.resources import live_deployments, visible_resources
 from stoker.http.heat.serializers import FullStatus
 from stoker.http.request import RequestContext
-from stoker.model.stack import Resource
-from stoker.model.status import Status
+from stoker.model.stack import Resource, Status
 from stoker.resources.base import TakesSignals
 from stoker.store import deployments, events, resources, servers, stacks, steps
 from stoker.store.tx import Tx

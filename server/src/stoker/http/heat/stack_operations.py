@@ -12,8 +12,7 @@ from stoker.http.contracts import Answer, Body, Id, Name, Time, fill, operation
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Conflict, Invalid
-from stoker.model.stack import Snapshot, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Snapshot, Stack, Status
 from stoker.stacks import export, operations
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.prepare import ResolvedStack

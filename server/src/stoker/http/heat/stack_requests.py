@@ -19,8 +19,7 @@ from stoker.http.request import RequestContext
 from stoker.json_values import Part, decode, decode_texts, json_size, split
 from stoker.model.artifact import ArtifactKind
 from stoker.model.errors import Invalid, NotSupported, RequestLimitExceeded
-from stoker.model.stack import Source, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Source, Stack, Status
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, StackRequest, add_entries, prepare, prepare_change
 from stoker.store import artifacts, stacks

@@ -20,7 +20,7 @@ from stoker.model import selectors
 from stoker.model.check import CheckState
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Server
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.servers import enrollment
 from stoker.store import audit, checks, deployments, server_lists, servers
 from stoker.store.checks import DeploymentCheck

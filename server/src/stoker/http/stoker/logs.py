@@ -14,7 +14,7 @@ from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response
 from stoker.model.deployment import Run, RunState
 from stoker.model.errors import EntityNotFound
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store import deployments, runs
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx

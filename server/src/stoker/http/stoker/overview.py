@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
-from stoker.model.status import Status
+from stoker.model.stack import Status
 from stoker.store import audit, server_lists
 
 _DAY = timedelta(days=1)

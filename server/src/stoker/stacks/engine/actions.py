@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from stoker.hot import Definition
 from stoker.hot.words import clip
 from stoker.model.errors import StokerError
-from stoker.model.stack import Phase, Resource, StepState
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Phase, Resource, Status, StepState
 from stoker.resources import agent_access
 from stoker.resources.base import USER, NestedFailure, Outcome, ResourceFailure, ResourceType
 from stoker.stacks.engine import operation

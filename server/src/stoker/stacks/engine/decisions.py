@@ -22,8 +22,7 @@ from stoker import hot
 from stoker.hot import UNKNOWN, Definition
 from stoker.hot.words import kind_of
 from stoker.model.errors import StackValidationFailed, StokerError
-from stoker.model.stack import Resource, StepState
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Resource, Status, StepState
 from stoker.resources import properties as schemas
 from stoker.resources.base import USER, ResourceType, TakesBack
 from stoker.resources.properties import PropertyError

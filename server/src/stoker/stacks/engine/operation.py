@@ -11,8 +11,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from stoker.model.errors import ActionInProgress
-from stoker.model.stack import Phase, Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Phase, Resource, Stack, Status
 from stoker.resources.base import KEEPS_OBJECT, WAKE, SavesState
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.engine import plan as plans

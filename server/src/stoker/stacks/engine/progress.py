@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from stoker.deployments.drift import describe_drift
 from stoker.model.deployment import Deployment
 from stoker.model.errors import InvalidBreakPointHook, StokerError
-from stoker.model.stack import Phase, Resource, StepState
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Phase, Resource, Status, StepState
 from stoker.model.wake import Cause, DriftChanged, Owner, Removed, RunEnded, Settled
 from stoker.resources.base import ResourceFailure
 from stoker.stacks.engine import ADVANCE, REFRESH, Engine, operation

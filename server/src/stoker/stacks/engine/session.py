@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from stoker import hot
 from stoker.model.errors import Conflict
-from stoker.model.stack import Event, Phase, Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Event, Phase, Resource, Stack, Status
 from stoker.resources.base import Context, ResourceType
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.plan import Plan

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from stoker.hot import Definition
 from stoker.model.errors import NotSupported, ResourceActionRestricted, StokerError
-from stoker.model.stack import Phase, Resource
-from stoker.model.status import Action, Status
+from stoker.model.stack import Action, Phase, Resource, Status
 from stoker.resources import agent_access
 from stoker.resources.agent_access import AccessMissing
 from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, TakesBack, is_created

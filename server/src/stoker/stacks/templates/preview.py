@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from stoker import hot
 from stoker.hot import UNKNOWN, Definition, Environment
 from stoker.model.errors import StackValidationFailed, StokerError
-from stoker.model.stack import Stack
-from stoker.model.status import Action
+from stoker.model.stack import Action, Stack
 from stoker.resources.roles import (
     HasNestedStack,
     NestedSpec,

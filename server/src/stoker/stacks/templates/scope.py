@@ -8,8 +8,7 @@ from typing import Any
 from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Budget, Values, select
 from stoker.hot.words import suggest
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
-from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.stack import Action, Resource
 from stoker.resources.base import NoSuchAttribute, ResourceType
 from stoker.stacks.engine.session import StackSession
 from stoker.store import stacks
