@@ -12,7 +12,7 @@ from support.server import Served, served
 from support.signatures import signed
 from support.templates import config, define, deployment, server, template
 
-DONE = {"Status": "SUCCESS", "Reason": "why", "Data": "said", "UniqueId": "1"}
+DONE = {"status": "SUCCESS", "reason": "why", "data": "said", "id": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def below(stoker: Served, url: str) -> str:
 
 
 def waiting() -> dict:
-    handle = {"type": "AWS::CloudFormation::WaitConditionHandle"}
-    condition = define("AWS::CloudFormation::WaitCondition", Handle={"get_resource": "one way"}, Timeout=60)
+    handle = define("OS::Heat::WaitConditionHandle", signal_transport="CFN_SIGNAL")
+    condition = define("OS::Heat::WaitCondition", handle={"get_resource": "one way"}, timeout=60)
     return template(
         {"one way": handle, "condition": condition, "other": handle},
-        outputs={name: {"value": {"get_resource": name}} for name in ("one way", "other")},
+        outputs={name: {"value": {"get_attr": [name, "signal"]}} for name in ("one way", "other")},
     )
 
 
@@ -50,11 +50,12 @@ def outputs(stoker: Served, path: str) -> dict:
 
 def test_a_wait_condition_is_signalled_by_its_url_alone(stoker) -> None:
     path = create(stoker, "condition", waiting())
-    url = below(stoker, outputs(stoker, path)["one way"])
+    url = below(stoker, json.loads(outputs(stoker, path)["one way"])["alarm_url"])
     assert stoker.request("POST", url, DONE).status == 405, "the verb is not its"
     assert stoker.request("PUT", url + "x", DONE).status == 403
     assert stoker.request("PUT", url.replace("one%2520way", "other"), DONE).status == 403
     assert stoker.request("PUT", url, {"Status": "SUCCESS"}).status == 400
+    assert stoker.request("PUT", url, {}).status == 400
     assert stoker.request("PUT", url, b"not json").status == 400
     assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
     taken = stoker.request("PUT", url, DONE)

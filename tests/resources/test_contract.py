@@ -14,8 +14,6 @@ TYPES = {name: kind for name, kind in types.load().items() if name in NAMES}
 
 def test_the_public_names_are_exactly_these():
     assert sorted(NAMES) == [
-        "AWS::CloudFormation::WaitCondition",
-        "AWS::CloudFormation::WaitConditionHandle",
         "OS::Heat::CloudConfig",
         "OS::Heat::Delay",
         "OS::Heat::DeployedServer",
@@ -37,7 +35,6 @@ def test_the_public_names_are_exactly_these():
         "OS::Heat::SwiftSignal",
         "OS::Heat::SwiftSignalHandle",
         "OS::Heat::TestResource",
-        "OS::Heat::UpdateWaitConditionHandle",
         "OS::Heat::Value",
         "OS::Heat::WaitCondition",
         "OS::Heat::WaitConditionHandle",
@@ -62,7 +59,6 @@ class TestTypes(TypeContract):
         "OS::Heat::StructuredDeploymentGroup": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
         "OS::Heat::StructuredDeployments": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
         "OS::Heat::WaitCondition": {"handle": "h", "timeout": 10},
-        "AWS::CloudFormation::WaitCondition": {"Handle": "h", "Timeout": 10},
         "OS::Heat::Stack": {"template": "heat_template_version: 2018-08-31"},
         "OS::Heat::SwiftSignal": {"handle": "h", "timeout": 10},
         "OS::Zaqar::SignedQueueURL": {"queue": "q"},
@@ -70,7 +66,6 @@ class TestTypes(TypeContract):
     }
     waits = (
         "OS::Heat::WaitCondition",
-        "AWS::CloudFormation::WaitCondition",
         "OS::Heat::SwiftSignal",
         "OS::Heat::Stack",
     )

@@ -148,67 +148,6 @@ def test_a_test_resource_is_replaced_as_configured(heat):
     assert heat.resources(stack)["it"].id != before
 
 
-def aws(count: int = 1, handle: str = "AWS::CloudFormation::WaitConditionHandle", **more):
-    return template(
-        {
-            "handle": {"type": handle},
-            "condition": define(
-                "AWS::CloudFormation::WaitCondition",
-                **{"Handle": {"get_resource": "handle"}, "Timeout": "60", "Count": count, **more},
-            ),
-        },
-        outputs={
-            "data": {"value": {"get_attr": ["condition", "Data"]}},
-            "url": {"value": {"get_resource": "handle"}},
-        },
-    )
-
-
-def ended(status: str = "SUCCESS", id: str = "1", **more):
-    return {"Status": status, "Reason": "why", "Data": "said", "UniqueId": id, **more}
-
-
-def test_amazons_conditions_wait_for_their_count(heat):
-    stack = heat.create(aws(2))
-    stack = say(heat, stack, **ended())
-    stack = say(heat, stack, **ended())
-    assert str(stack.status) == "IN_PROGRESS", "a repeated id counts once"
-    stack = say(heat, stack, **ended(id="2"))
-    assert str(stack.status) == "COMPLETE"
-    said = heat.outputs(stack)
-    assert json.loads(said["data"]) == {"1": "said", "2": "said"}
-    assert said["url"].startswith("http://stoker.test/cfn/v1/waitcondition/arn%3Aopenstack")
-
-
-def test_amazons_conditions_fail_with_the_reason(heat):
-    stack = say(heat, heat.create(aws()), **ended("FAILURE"))
-    assert (str(stack.status), "resources.condition: why" in stack.reason) == ("FAILED", True)
-
-
-@pytest.mark.parametrize("details", [{}, {"status": "SUCCESS"}, ended("PERHAPS"), ended(More=1), {"Status": "SUCCESS"}])
-def test_amazons_signals_need_all_fields(heat, details):
-    stack = heat.create(aws())
-    with pytest.raises(Invalid, match="signal"):
-        say(heat, stack, **details)
-
-
-def test_a_handle_of_another_stack_receives_no_signals(heat):
-    other = heat.create(aws(), name="other")
-    stack = heat.create(aws(Handle=heat.outputs(other)["url"]), name="s")
-    say(heat, other, **ended())
-    assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
-
-
-def test_an_update_replaces_a_handle_that_asks_for_it(heat):
-    said = aws(handle="OS::Heat::UpdateWaitConditionHandle")
-    stack = say(heat, heat.create(said), **ended())
-    before = heat.outputs(stack)["url"]
-    stack = heat.update(stack, said)
-    assert heat.states(stack)["condition"].endswith("IN_PROGRESS")
-    assert heat.outputs(stack)["url"] != before
-    assert str(say(heat, stack, **ended()).status) == "COMPLETE"
-
-
 @pytest.mark.parametrize(
     ("transport", "keys"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -51,14 +52,14 @@ def test_strangers_cannot_send_large_bodies(stoker):
 
 
 def test_a_known_key_may_send_a_large_signal(stoker, member):
-    handle = {"type": "AWS::CloudFormation::WaitConditionHandle"}
-    outputs = {"url": {"value": {"get_resource": "h"}}}
+    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "CFN_SIGNAL"}}
+    outputs = {"signal": {"value": {"get_attr": ["h", "signal"]}}}
     template = {"heat_template_version": "2018-08-31", "resources": {"h": handle}, "outputs": outputs}
     name = f"cfn-{secrets.token_hex(4)}"
     stack = member.heat("POST", "/stacks", {"stack_name": name, "template": template}).body["stack"]["id"]
-    url = member.heat("GET", f"/stacks/{name}/{stack}/outputs/url").body["output"]["output_value"]
-    signal = {"Status": "SUCCESS", "UniqueId": "1", "Reason": "r", "Data": "x" * 300_000}
-    answer = stoker.request("PUT", url.removeprefix(stoker.url), signal)
+    shown = member.heat("GET", f"/stacks/{name}/{stack}/outputs/signal").body["output"]["output_value"]
+    url = json.loads(shown)["alarm_url"]
+    answer = stoker.request("PUT", url.removeprefix(stoker.url), {"status": "SUCCESS", "data": "x" * 300_000})
     assert answer.status == 200, answer.raw
     assert member.heat("DELETE", f"/stacks/{name}/{stack}").status == 204
 

@@ -17,6 +17,8 @@ TYPES = {kind.name: kind for kind in types_of(types)}
 def test_the_public_names_are_exactly_these():
     assert sorted(TYPES) == [
         "AWS::CloudFormation::Stack",
+        "AWS::CloudFormation::WaitCondition",
+        "AWS::CloudFormation::WaitConditionHandle",
         "AWS::EC2::EIP",
         "AWS::EC2::EIPAssociation",
         "AWS::EC2::Instance",
@@ -29,6 +31,7 @@ def test_the_public_names_are_exactly_these():
         "OS::Cinder::VolumeAttachment",
         "OS::Cinder::VolumeType",
         "OS::Glance::WebImage",
+        "OS::Heat::UpdateWaitConditionHandle",
         "OS::Neutron::ExtraRouteSet",
         "OS::Neutron::FloatingIP",
         "OS::Neutron::FloatingIPAssociation",
@@ -51,6 +54,7 @@ def test_the_public_names_are_exactly_these():
 class TestTypes(TypeContract):
     enough = {
         "AWS::CloudFormation::Stack": {"TemplateURL": "inner.yaml"},
+        "AWS::CloudFormation::WaitCondition": {"Handle": "h", "Timeout": 10},
         "AWS::EC2::Instance": {"ImageId": "i", "InstanceType": "f"},
         "AWS::EC2::SecurityGroup": {"GroupDescription": "d"},
         "AWS::EC2::Volume": {"Size": 1},
@@ -65,6 +69,7 @@ class TestTypes(TypeContract):
         "OS::Neutron::Subnet": {"network": "private", "cidr": "10.1.0.0/24"},
         "OS::Nova::KeyPair": {"name": "key", "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAA"},
     }
+    waits = ("AWS::CloudFormation::WaitCondition",)
     named_at_run_time = {"AWS::CloudFormation::Stack": []}
     files = {"inner.yaml": "heat_template_version: 2018-08-31"}
     connections = {

@@ -1,6 +1,5 @@
 """
-Wait conditions, which wait for signals, and the handles that take the signals: OS::Heat::WaitCondition, SwiftSignal,
-and CloudFormation's wait condition, whose handle has a pre-signed URL.
+Wait conditions, which wait for signals, and the handles that take the signals: OS::Heat::WaitCondition and SwiftSignal.
 
 The metadata of a handle has the signals by their ids, each with ``status``, ``reason`` and ``data``.
 """
@@ -12,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
-from stoker.model.ids import Arn
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
@@ -47,7 +45,7 @@ SUCCESS, FAILURE = "SUCCESS", "FAILURE"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The names of the properties and of the attribute, which differ between Heat's and CloudFormation's types."""
+    """The names of the properties and of the attribute, which differ between Heat's types and those of providers."""
 
     handle: str
     timeout: str
@@ -55,9 +53,7 @@ class Words:
     data: str
 
 
-#: The names in Heat's and in CloudFormation's types.
 HEAT = Words(handle="handle", timeout="timeout", count="count", data="data")
-AWS = Words(handle="Handle", timeout="Timeout", count="Count", data="Data")
 
 
 def schema(words: Words, most: int | None = None) -> Mapping[str, Property]:
@@ -202,26 +198,6 @@ class SwiftSignal(WaitType):
         return url.partition("?")[0].rpartition("/")[2]
 
 
-class AwsWaitCondition(WaitType):
-    name = "AWS::CloudFormation::WaitCondition"
-    words = AWS
-    properties = schema(AWS)
-    attributes = {AWS.data: "What the signals brought, in JSON, by their ids."}
-
-    def find_handle(self, context: Context, reference: str) -> Resource | None:
-        _, separator, path = unquote(urlsplit(reference).path).partition("/waitcondition/")
-        try:
-            arn = Arn.parse(path) if separator else None
-        except Invalid:
-            arn = None
-        own = (context.project_id, context.stack_id)
-        if arn is None or arn.resource is None or (arn.project_id, arn.stack_id) != own:
-            return None
-        resource = resources.find_by_name(context.tx, context.stack_id, arn.resource)
-        # A replaced handle may have had the same name, so the URL decides.
-        return resource if resource is not None and resource.data.get("url") == reference else None
-
-
 class HandleType(TakesSignals, ResourceType):
     """A resource type that takes signals for wait conditions of the type ``condition``."""
 
@@ -245,10 +221,10 @@ class HandleType(TakesSignals, ResourceType):
             raise Invalid(f"a signal to {resource.name} has {', '.join(keys)}, all optional, not {', '.join(unknown)}")
         number = len(resource.metadata) + 1
         whole = {"status": SUCCESS, "reason": f"Signal {number} received", "data": None, "id": number, **details}
-        return _record(resource, whole, keys)
+        return record(resource, whole, keys)
 
 
-def _record(resource: Resource, details: Mapping[str, Any], keys: Sequence[str]) -> Signalled:
+def record(resource: Resource, details: Mapping[str, Any], keys: Sequence[str]) -> Signalled:
     """
     Add a signal to the handle's metadata. A repeated id overwrites the earlier signal. ``keys``: of its status, reason,
     data and id. Raises Invalid for another status.
@@ -372,28 +348,3 @@ class SwiftSignalHandle(HandleType):
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         url = resource.data.get("url")
         return {"token": "", "endpoint": url, "curl_cli": f"curl -i -X PUT '{url}'"}[name]
-
-
-class AwsWaitConditionHandle(HandleType):
-    name = "AWS::CloudFormation::WaitConditionHandle"
-    description = "Takes signals for wait conditions, at a pre-signed URL."
-    condition = AwsWaitCondition
-
-    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        url = context.env.platform.signed_url(target_of(context, resource), "waitcondition", "PUT")
-        return Outcome(physical_id=resource.id, data={"url": url})
-
-    def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
-        """Record a signal. Raises Invalid if ``details`` is not a complete signal."""
-        keys = ("Status", "Reason", "Data", "UniqueId")
-        if sorted(details) != sorted(keys):
-            raise Invalid(f"a signal to {resource.name} has {', '.join(keys)}, all of them")
-        return _record(resource, details, keys)
-
-
-class RenewedHandle(AwsWaitConditionHandle):
-    name = "OS::Heat::UpdateWaitConditionHandle"
-    description = "Takes signals for wait conditions, at a URL that every update renews."
-
-    def is_stale(self, context: Context, resource: Resource) -> bool:
-        return True
