@@ -9,6 +9,7 @@ import pytest
 from stoker.deployments import runs, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.run_end import DEADLINE as RUN_DEADLINE
+from stoker.deployments.run_end import limit_of
 from stoker.deployments.run_plan import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
@@ -80,6 +81,14 @@ def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, owner, 
     clock.until(heat.work, "2026-05-01T12:31:15")
     (ended,) = heat.deployments()
     assert (ended.status, ended.status_reason) == ("FAILED", f"Timed out: {queued.status_reason}")
+
+
+def test_a_run_that_waits_for_its_agent_keeps_a_timeout_of_two_years(heat):
+    """A run may take ten years; only the durations that agents report are limited to one."""
+    two_years = 2 * 365 * 24 * 3600
+    heat.create(template({"config": config(), "server": server(), "d": deployment(timeout=two_years)}))
+    (run,) = heat.deployments()
+    assert heat.store.write(lambda tx: limit_of(tx, run)) == two_years
 
 
 def test_an_ended_run_has_no_deadline(heat):

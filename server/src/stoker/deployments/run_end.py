@@ -47,13 +47,13 @@ _REPORTS_START = "STOKER_SIGNAL"
 #: Entry of the job's arguments: the timeout includes the time for which the run waits for its agent.
 LIMITS_QUEUE = "limits_queue"
 #: Seconds. A longer timeout would exceed the range of dates.
-_LONGEST = 2**31
+_LONGEST_TIMEOUT = 2**31
 #: Status reason of a deployment whose agent has to stop the run.
 CANCELLING = "Cancelling"
 #: Value of a result: duration of the run in seconds.
 _DURATION = "deploy_run_seconds"
 #: Seconds: a year. Longer durations are ignored.
-_LONGEST = 365 * 24 * 3600
+_LONGEST_DURATION = 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str
 
 def _began(tx: Tx, deployment: Deployment, seconds: object) -> datetime | None:
     """Compute the start of a run from its reported duration: an agent sends no progress of a very short run."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST_DURATION:
         return None
     # The agent's clock may be wrong: a run never starts before its request.
     return max(tx.now - timedelta(seconds=seconds), deployment.queued_at or deployment.created_at)
@@ -283,7 +283,7 @@ def read_seconds(value: Any) -> float | None:
         seconds = float("nan" if isinstance(value, bool) else value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return seconds if 0 < seconds < _LONGEST else None
+    return seconds if 0 < seconds < _LONGEST_TIMEOUT else None
 
 
 def limit_of(tx: Tx, deployment: Deployment) -> float | None:
