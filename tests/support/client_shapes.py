@@ -14,36 +14,20 @@ from typing import Any
 from support.openapi import openapi_document
 
 FILE = Path(__file__).parents[2] / "client" / "src" / "stoker_client" / "shapes.py"
-#: The client's names of the document's types.
+#: The client's names of the types of which it reads many members; its other objects are plain dictionaries.
 NAMES = {
-    "AuditEntry": "Decision",
-    "ChangesAnswer": "UpdatePreview",
-    "CompactTarget": "CompactTarget",
-    "DeploymentLogs": "LogPage",
     "DeploymentRun": "Run",
     "EventDetail": "Event",
-    "GraphEdge": "GraphEdge",
     "GraphNode": "GraphNode",
-    "LiveDeployment": "LiveDeployment",
     "OutputChunk": "LogChunk",
     "OutputGroup": "OutputGroup",
-    "PlannedRun": "PlannedRun",
     "ResourceChange": "Change",
     "RunChange": "RunChange",
-    "RunProgress": "Progress",
-    "ScheduledTime": "ScheduledTime",
-    "ServerEnrollment": "EnrollmentToken",
-    "ServerPreview": "ServerPreview",
     "ShownCheck": "Check",
-    "ShownEnrollment": "Enrollment",
     "ShownServer": "Server",
-    "SoftwareConfig": "Config",
     "SoftwareDeployment": "Deployment",
-    "SoftwareSchedule": "Schedule",
     "SoftwareTrigger": "Trigger",
     "StackDetail": "Stack",
-    "StackGraph": "Graph",
-    "StackOutput": "Output",
     "StackResource": "Resource",
     "TriggerTarget": "Target",
 }

@@ -11,7 +11,7 @@ from stoker_client.checks import Checks
 from stoker_client.collection import Anything, Collection, ReadOnlyCollection, Versions, part, segment
 from stoker_client.deployments import Configs, Deployments
 from stoker_client.servers import Servers
-from stoker_client.shapes import Decision, Enrollment, Schedule, ScheduledTime, Trigger
+from stoker_client.shapes import Trigger
 from stoker_client.stacks import Stacks
 from stoker_client.triggers import Triggers
 from stoker_client.updates import Event, follow
@@ -40,7 +40,7 @@ class Client:
         self.checks = Checks(wire)
         self.relays: Collection[Anything] = Collection(wire, "/relays", "relay")
         self.servers = Servers(wire)
-        self.enrollments: Collection[Enrollment] = Collection(wire, "/enrollments", "enrollment")
+        self.enrollments: Collection[Anything] = Collection(wire, "/enrollments", "enrollment")
         self.templates = Templates(wire)
         self.triggers = Triggers(wire)
         #: Triggers at set times.
@@ -49,8 +49,8 @@ class Client:
         #: Stored hooks. Their ``content`` is base64.
         self.hooks = Versions(wire, "/hooks", "hook")
         #: Entries of the audit log, newest first: of the project, and of no project.
-        self.audit = ReadOnlyCollection[Decision](wire, "/audit", "audit", plural="audit", has_pages=True)
-        self.site_audit = ReadOnlyCollection[Decision](wire, "/audit/site", "audit", plural="audit", has_pages=True)
+        self.audit = ReadOnlyCollection[Anything](wire, "/audit", "audit", plural="audit", has_pages=True)
+        self.site_audit = ReadOnlyCollection[Anything](wire, "/audit/site", "audit", plural="audit", has_pages=True)
         self.identity = Identity(wire)
 
     def on_warning(self, callback: Callable[[str], None]) -> None:
@@ -105,13 +105,13 @@ class Client:
         self.close()
 
 
-class Schedules(Collection[Schedule]):
+class Schedules(Collection[Anything]):
     """Schedules, which create triggers."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_schedules", "schedule", key="software_schedule", wraps_body=True)
 
-    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[ScheduledTime], bool]:
+    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[Anything], bool]:
         """
         Return the next times of all schedules, and whether there are more.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, choose, is_id, part
+from stoker_client.collection import Anything, Collection, choose, is_id, part
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.shapes import Config, Deployment, LogChunk, LogPage, Run
+from stoker_client.shapes import Deployment, LogChunk, Run
 from stoker_client.stacks import Stacks
 from stoker_client.updates import Event, follow
 
@@ -20,13 +20,13 @@ DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeploym
 DERIVED = "deploy_server_id"
 
 
-class Configs(Collection[Config]):
+class Configs(Collection[Anything]):
     """Software configs. Names never match derived configs."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_configs", "config", key="software_config")
 
-    def all(self, *, derived: bool = False, **_: object) -> list[Config]:
+    def all(self, *, derived: bool = False, **_: object) -> list[Anything]:
         """
         Return the configs of the project without their contents, newest first.
 
@@ -100,7 +100,7 @@ class Deployments(Collection[Deployment]):
         """Run a failed deployment again, with the same id."""
         return self._one(self._act(id_, "retry", {}))
 
-    def log_pages(self, id_: str) -> Iterator[LogPage]:
+    def log_pages(self, id_: str) -> Iterator[Anything]:
         """Yield the log so far, page by page. The last page has no output."""
         page = self._log_page(id_, 0)
         yield page
@@ -108,7 +108,7 @@ class Deployments(Collection[Deployment]):
             page = self._log_page(id_, page["next"])
             yield page
 
-    def _log_page(self, id_: str, after: int) -> LogPage:
+    def _log_page(self, id_: str, after: int) -> Anything:
         """Return the log after the sequence number ``after``."""
         page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", {"after": after}))
         part(page, "logs")

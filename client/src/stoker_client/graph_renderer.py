@@ -6,10 +6,10 @@ import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stoker_client.errors import ClientError
-from stoker_client.shapes import Graph, GraphNode
+from stoker_client.shapes import GraphNode
 
 #: Formats that the program ``dot`` draws.
 FORMATS = ("svg", "png")
@@ -53,9 +53,9 @@ def draw(text: str, form: str) -> bytes:
     return done.stdout
 
 
-def dot(graph: Graph) -> str:
+def dot(graph: Mapping[str, Any]) -> str:
     """Return the graph in DOT."""
-    nodes = {node["id"]: node for node in graph["nodes"]}
+    nodes: dict[str, GraphNode] = {node["id"]: node for node in graph["nodes"]}
     edges = [(edge["source"], edge["target"]) for edge in graph["edges"]]
     folded = _fold(nodes, edges)
     hidden = set(folded.values())

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, is_pattern, iterate_pages, part
+from stoker_client.collection import Anything, Collection, is_pattern, iterate_pages, part
 from stoker_client.errors import NotFound
-from stoker_client.shapes import EnrollmentToken, Server
+from stoker_client.shapes import Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 _PAGE = 1000
 #: References in one request: their names are part of its URL.
 _REFS = 50
-
-
-class Enrolled(TypedDict):
-    """The answer to an enrollment."""
-
-    server: Server
-    enrollment: EnrollmentToken
 
 
 class Servers(Collection[Server]):
@@ -101,9 +94,9 @@ class Servers(Collection[Server]):
         """Return the names that selectors can use, each with the number of servers, and its frequent ``values``."""
         return part(self.wire.get("/server_facts"), "server_facts")
 
-    def enroll(self, name: str, **options: Any) -> Enrolled:
+    def enroll(self, name: str, **options: Any) -> Anything:
         """
-        Create an enrollment. The answer contains the command to run on the server.
+        Create an enrollment, and return the ``server`` and the ``enrollment`` with the command to run on the server.
 
         ``options`` are those of the API: ``download``, ``proxy``, ``expires_in`` (seconds), ``again`` and
         ``rerun``.

@@ -53,49 +53,6 @@ class Check(TypedDict, total=False):
     changes: list[RunChange]
 
 
-class CompactTarget(TypedDict, total=False):
-    """The state of a target, without the values of its run."""
-
-    position: int
-    server_id: str
-    server_name: str
-    resource_name: str | None
-    deployment_id: str | None
-    status: str
-    state: str | None
-    changed: bool | None
-    exit_code: str | None
-    digest: str | None
-    updated_time: str | None
-
-
-class Config(TypedDict, total=False):
-    id: str
-    name: str | None
-    group: str | None
-    creation_time: str
-    config: Any
-    inputs: list[dict[str, Any]]
-    outputs: list[dict[str, Any]]
-    options: dict[str, Any]
-
-
-class Decision(TypedDict, total=False):
-    id: int
-    time: str
-    actor: str | None
-    action: str
-    outcome: str
-    server_id: str | None
-    server_name: str | None
-    deployment_id: str | None
-    stack_id: str | None
-    stack_name: str | None
-    resource_name: str | None
-    config_name: str | None
-    reason: str
-
-
 class Deployment(TypedDict, total=False):
     """`config_id` is the config that runs. Each run has another one."""
 
@@ -118,35 +75,6 @@ class Deployment(TypedDict, total=False):
     requested_by: str | None
 
 
-class Enrollment(TypedDict, total=False):
-    """`server_id` is null if every machine becomes a new server. `uses` counts the machines."""
-
-    id: str
-    status: str
-    server_id: str | None
-    limit: int
-    uses: int
-    name_from: str
-    names: str | None
-    labels: dict[str, str]
-    approval: bool
-    rerun: bool
-    created_at: str
-    created_by: str | None
-    expires_at: str
-
-
-class EnrollmentToken(TypedDict, total=False):
-    """A `token`, and the `command` that installs the agent on a machine."""
-
-    id: str
-    token: str
-    expires_at: str
-    command: str
-    url: str
-    warning: str | None
-
-
 class Event(TypedDict, total=False):
     id: str
     event_time: str
@@ -158,18 +86,6 @@ class Event(TypedDict, total=False):
     links: list[dict[str, Any]]
     resource_type: str
     resource_properties: dict[str, Any]
-
-
-class Graph(TypedDict, total=False):
-    nodes: list[GraphNode]
-    edges: list[GraphEdge]
-
-
-class GraphEdge(TypedDict, total=False):
-    """`target` requires `source`. Both are ids of nodes of one stack."""
-
-    source: str
-    target: str
 
 
 class GraphNode(TypedDict, total=False):
@@ -191,13 +107,6 @@ class GraphNode(TypedDict, total=False):
     waits_for: list[str]
 
 
-class LiveDeployment(TypedDict, total=False):
-    """The state of a resource's deployment in progress (Stoker's own)."""
-
-    status_reason: str | None
-    last_log: str | None
-
-
 class LogChunk(TypedDict, total=False):
     """
     A chunk of output. `offset` and `size` are in bytes. A gap between a chunk's end and the next offset of its stream
@@ -213,23 +122,6 @@ class LogChunk(TypedDict, total=False):
     time: str
 
 
-class LogPage(TypedDict, total=False):
-    logs: list[LogChunk]
-    next: int
-    cursor: str
-    status: str | None
-    status_reason: str | None
-    progress: Progress | None
-    previous: int | None
-
-
-class Output(TypedDict, total=False):
-    output_key: str
-    description: Any
-    output_value: Any
-    output_error: str
-
-
 class OutputGroup(TypedDict, total=False):
     """Ended targets with equal exit codes and output, of which one represents the others."""
 
@@ -242,25 +134,6 @@ class OutputGroup(TypedDict, total=False):
     stderr: str
     is_cut: bool
     servers: list[str]
-
-
-class PlannedRun(TypedDict, total=False):
-    """A run that the operation would start on a server."""
-
-    resource_name: str
-    action: str
-    mode: str | None
-    server_id: str | None
-    server_name: str | None
-
-
-class Progress(TypedDict, total=False):
-    """The progress that the agent last reported. The state is UNRESPONSIVE if the report is too old."""
-
-    state: str
-    percent: int | None
-    message: str | None
-    time: str
 
 
 class Resource(TypedDict, total=False):
@@ -279,7 +152,7 @@ class Resource(TypedDict, total=False):
     parent_resource: str
     description: str
     attributes: dict[str, Any]
-    deployment: LiveDeployment
+    deployment: dict[str, Any]
 
 
 class Run(TypedDict, total=False):
@@ -319,40 +192,6 @@ class RunChange(TypedDict, total=False):
     diff: str
 
 
-class Schedule(TypedDict, total=False):
-    id: str
-    name: str
-    trigger: dict[str, Any]
-    config_name: str | None
-    cron: str | None
-    at: str | None
-    timezone: str
-    require_window: bool
-    misfire_policy: str
-    overlap_policy: str
-    enabled: bool
-    next_time: str | None
-    last_time: str | None
-    last_trigger_id: str | None
-    last_error: str | None
-    run_count: int
-    missed_count: int
-    requested_by: str | None
-    creation_time: str
-
-
-class ScheduledTime(TypedDict, total=False):
-    """A time at which a schedule will start its trigger, on the servers that the trigger would have now."""
-
-    schedule_id: str
-    schedule_name: str
-    time: str
-    servers: int
-    waiting: int
-    waits_until: str | None
-    problem: str | None
-
-
 class Server(TypedDict, total=False):
     id: str
     name: str
@@ -379,15 +218,6 @@ class Server(TypedDict, total=False):
     facts: dict[str, Any] | None
 
 
-class ServerPreview(TypedDict, total=False):
-    """The preview of a deployment on its servers."""
-
-    resource_name: str
-    action: str
-    trigger_id: str | None
-    reason: str | None
-
-
 class Stack(TypedDict, total=False):
     id: str
     links: list[dict[str, Any]]
@@ -408,7 +238,7 @@ class Stack(TypedDict, total=False):
     timeout_mins: int | None
     stack_status: str
     stack_status_reason: str
-    outputs: list[Output]
+    outputs: list[dict[str, Any]]
 
 
 class Target(TypedDict, total=False):
@@ -452,10 +282,3 @@ class Trigger(TypedDict, total=False):
     creation_time: str
     end_time: str | None
     targets: list[Target]
-
-
-class UpdatePreview(TypedDict, total=False):
-    resource_changes: dict[str, Any]
-    planned_runs: list[PlannedRun]
-    plan: str
-    server_previews: list[ServerPreview]

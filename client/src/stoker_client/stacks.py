@@ -18,7 +18,7 @@ from stoker_client.collection import (
     segment,
 )
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.shapes import Event, Graph, Output, PlannedRun, Resource, ServerPreview, Stack, UpdatePreview
+from stoker_client.shapes import Event, Resource, Stack
 from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Stacks(ReadOnlyCollection[Stack]):
         answer = self._at(ref, lambda path: self.wire.get(f"{path}/resources", patient=patient))
         return part(answer, "resources")
 
-    def graph(self, ref: str, *, nested_depth: int = 0) -> Graph:
+    def graph(self, ref: str, *, nested_depth: int = 0) -> Anything:
         """Return the resources of a stack, and of nested stacks to a depth, with servers, times and dependencies."""
         return part(self.wire.get(f"{self._permanent(ref)}/graph", {"nested_depth": nested_depth}), "graph")
 
@@ -125,19 +125,19 @@ class Stacks(ReadOnlyCollection[Stack]):
         """Start ``suspend``, ``resume``, ``check``, ``cancel_update`` or ``cancel_without_rollback``."""
         return self._begin("POST", self.canonical(ref), "/actions", {action: None})
 
-    def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[PlannedRun]]:
+    def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[Anything]]:
         """Return the stack that ``body`` would create, without creating it, and the runs that it would start."""
         answer = self.wire.send("POST", "/stacks/preview", body)
         return part(answer, "stack"), answer.get("planned_runs") or []
 
-    def preview_on_servers(self, body: Mapping[str, Any]) -> list[ServerPreview]:
+    def preview_on_servers(self, body: Mapping[str, Any]) -> list[Anything]:
         """Start triggers that show what the deployments of the stack that ``body`` would create would change."""
         answer = self.wire.send("POST", "/stacks/server_previews", body)
         return part(answer, "server_previews")
 
     def preview_update(
         self, ref: str, body: Mapping[str, Any], *, existing: bool, on_servers: bool = False
-    ) -> UpdatePreview:
+    ) -> Anything:
         """
         Return the changes of an update by kind: ``unchanged``, ``updated``, ``replaced``, ``added``, ``deleted``.
 
@@ -168,7 +168,7 @@ class Stacks(ReadOnlyCollection[Stack]):
         """Restore a stack from a snapshot."""
         return self._begin("POST", self.canonical(ref), f"/snapshots/{segment(id_)}/restore", {})
 
-    def output(self, ref: str, key: str) -> Output:
+    def output(self, ref: str, key: str) -> Anything:
         """Compute and return one output."""
         answer = self.wire.get(f"{self._permanent(ref)}/outputs/{segment(key)}")
         return part(answer, "output")

@@ -6,10 +6,10 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, choose, is_id, iterate_pages, part
+from stoker_client.collection import Anything, Collection, choose, is_id, iterate_pages, part
 from stoker_client.errors import NotFound
 from stoker_client.results import exit_code_of
-from stoker_client.shapes import CompactTarget, LogChunk, OutputGroup, Target, Trigger
+from stoker_client.shapes import LogChunk, OutputGroup, Target, Trigger
 from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Triggers(Collection[Trigger]):
             targets += page
         return trigger
 
-    def targets(self, ref: str, *, status: str | None = None) -> list[CompactTarget]:
+    def targets(self, ref: str, *, status: str | None = None) -> list[Anything]:
         """Return the states of a trigger's servers, in its order, without the values of their runs."""
         path = f"{self._path_of(self.find_id(ref))}/targets/compact"
         return list(iterate_pages(self.wire, path, "targets", {"status": status}, _PAGE, id_key="position"))

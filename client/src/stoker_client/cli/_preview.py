@@ -9,7 +9,8 @@ from typing import Any
 from stoker_client.cli._output import echo
 from stoker_client.cli._runs import describe_changes, run_of, summarize_changes, summary_of
 from stoker_client.client import Client
-from stoker_client.shapes import ServerPreview, Target, Trigger
+from stoker_client.collection import Anything
+from stoker_client.shapes import Target, Trigger
 from stoker_client.triggers import RUNNING, TargetLabels
 from stoker_client.updates import attempts
 
@@ -45,7 +46,7 @@ def delete_preview(client: Client, id_: str) -> None:
     client.triggers.delete(id_)
 
 
-def show_previews(client: Client, previews: Sequence[ServerPreview]) -> None:
+def show_previews(client: Client, previews: Sequence[Anything]) -> None:
     """Print what the deployments of a stack would change, or why that is not known. Deletes the triggers."""
     for preview, trigger in _take_all(client, previews):
         if trigger is None:
@@ -54,7 +55,7 @@ def show_previews(client: Client, previews: Sequence[ServerPreview]) -> None:
             show_targets(preview["resource_name"], trigger)
 
 
-def list_previews(client: Client, previews: Sequence[ServerPreview]) -> list[dict[str, Any]]:
+def list_previews(client: Client, previews: Sequence[Anything]) -> list[dict[str, Any]]:
     """Return the previews with the targets of their triggers, which show the changes. Deletes the triggers."""
     return [
         {**preview, "targets": (trigger.get("targets") or []) if trigger else []}
@@ -62,7 +63,7 @@ def list_previews(client: Client, previews: Sequence[ServerPreview]) -> list[dic
     ]
 
 
-def _take_all(client: Client, previews: Sequence[ServerPreview]) -> Iterator[tuple[ServerPreview, Trigger | None]]:
+def _take_all(client: Client, previews: Sequence[Anything]) -> Iterator[tuple[Anything, Trigger | None]]:
     """Yield each preview with its trigger, which is deleted then. If interrupted, delete the rest."""
     until = time.monotonic() + PATIENCE
     remaining = [id_ for preview in previews if (id_ := preview.get("trigger_id"))]

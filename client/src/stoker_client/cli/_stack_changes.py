@@ -24,8 +24,8 @@ from stoker_client.cli._preview import list_previews, show_previews
 from stoker_client.cli._session import Session
 from stoker_client.cli._wait import wait_for_stack
 from stoker_client.client import Client
-from stoker_client.collection import is_id
-from stoker_client.shapes import Change, PlannedRun, ServerPreview, Stack
+from stoker_client.collection import Anything, is_id
+from stoker_client.shapes import Change, Stack
 
 stack_options = together([
     click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
@@ -224,8 +224,8 @@ def _emit_plan(
     client: Client,
     output: Output,
     changes: Mapping[str, Sequence[Change]],
-    runs: Sequence[PlannedRun],
-    previews: Sequence[ServerPreview] | None,
+    runs: Sequence[Anything],
+    previews: Sequence[Anything] | None,
     plan: str | None = None,
 ) -> None:
     """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
@@ -242,7 +242,7 @@ def _emit_plan(
         emit_data(output.form, {"resource_changes": changes, **planned, "server_previews": listed})
 
 
-def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[PlannedRun]) -> None:
+def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[Anything]) -> None:
     """Print the plan. click omits colors if the output is not a terminal."""
     for kind, sign, color, word in _KINDS:
         for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
@@ -292,7 +292,7 @@ def _differences(change: Change) -> Iterator[str]:
             yield f"… {len(lines) - _MOST_LINES} more lines"
 
 
-def _describe(run: PlannedRun) -> str:
+def _describe(run: Anything) -> str:
     """Return the action, the deployment and the server of a run. Runs on one server are in their order."""
     action = "the undo" if run["mode"] else run["action"]
     server = run["server_name"] or run["server_id"] or "a new server"

@@ -140,7 +140,7 @@ def _enroll_one(
     answer = session.client.servers.enroll(choice["name"], **options, **again)
     if labels:
         answer["server"] = session.client.servers.label(answer["server"]["id"], labels)
-    return dict(answer)
+    return answer
 
 
 def _hint(choice: Mapping[str, Any]) -> str:
