@@ -283,20 +283,26 @@ def tell(site, deployed, *steps):
     return Story(site, f"deployment:{deployed}", *steps)
 
 
-def test_discarded_output_is_mentioned(site, stoker, deployed):
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((), ("headtail", "estoker: 1000 bytes of the stdout were not kept here\n")),
+        (("--since", TIME), ("tail", "e")),
+    ],
+)
+def test_discarded_output_is_mentioned_but_not_what_was_not_requested(site, stoker, deployed, words, shown):
     tell(
         site,
         deployed,
-        Say("log", chunk(1, "stdout", "head", offset=0, size=4), 1),
+        Say("log", chunk(1, "stdout", "head", offset=0, size=4, time="2031-05-06T07:08:08Z"), 1),
         Say("log", chunk(2, "stderr", "e", offset=0, size=1), 2),
         Say("log", chunk(3, "stdout", "tail", offset=1004, size=4), 3),
         END,
     )
 
-    result = stoker("deployment", "logs", "--follow", deployed)
+    result = stoker("deployment", "logs", "--follow", deployed, *words)
 
-    assert result.out == "headtail"
-    assert result.err == "estoker: 1000 bytes of the stdout were not kept here\n"
+    assert (result.out, result.err) == shown
 
 
 def test_following_a_deployment_resumes_after_the_last_event(site, stoker, deployed):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, cast
 
 from stoker_client.shapes import Deployment, LogChunk
+
+Key = tuple[str, str, str]  # server, run, stream
 
 
 def exit_code(deployment: Deployment) -> int:
@@ -65,56 +68,59 @@ def last_line_of(outputs: Mapping[str, Any]) -> str:
     return _SCRIPT.sub("script", next((line.strip() for line in reversed(lines) if line.strip()), ""))
 
 
-class Unseen:
+def unseen(chunks: Iterable[LogChunk], *, is_partial: bool = False) -> Iterator[tuple[LogChunk, int]]:
     """
-    Tracks the position in each stream.
+    Yield the unseen part of each chunk, without an offset, and how many bytes before it are missing.
 
     Services keep the beginning and the end of a long stream; the end may have gaps at first. When a complete end
-    arrives later, it repeats parts that were already seen.
+    arrives later, it repeats parts that were already seen. ``is_partial``: nothing is missing before the first chunk.
     """
-
-    def __init__(self) -> None:
-        self._next: dict[tuple[str, str, str], int] = {}
-
-    def of(self, chunk: LogChunk) -> tuple[str, int]:
-        """Return the unseen text of ``chunk``, and how many bytes before it are missing."""
-        offset, size, text = chunk.get("offset"), chunk.get("size"), chunk["data"]
-        if offset is None or size is None:
-            return text, 0  # an older service sends no offsets
-        key = str(chunk.get("server_id") or ""), chunk.get("config_id") or "", chunk["stream"]
-        reached = self._next.get(key, 0)
-        self._next[key] = max(reached, offset + size)
-        if seen := max(0, reached - offset):
-            text = text.encode()[seen:].decode(errors="ignore") if seen < size else ""
-        return text, max(0, offset - reached)
-
-
-def not_kept(chunk: LogChunk, missing: int, whose: str = "") -> str:
-    """Return a note about ``missing`` bytes before ``chunk``. ``whose`` is a server's name, if there are several."""
-    of_whom = f" of {whose}" if whose else ""
-    return f"{missing} bytes of the {chunk['stream']}{of_whom} were not kept here"
-
-
-def in_lines(chunks: Iterable[LogChunk]) -> Iterator[LogChunk]:
-    """Yield the same text as one chunk per line, in the order in which lines end."""
-    unseen = Unseen()
-    partial: dict[tuple[str, str], LogChunk] = {}
+    ends: dict[Key, int] = {}
     for chunk in chunks:
-        key = chunk.get("config_id") or "", chunk["stream"]
-        text, _ = unseen.of(chunk)
-        rest = partial.pop(key, None)
-        *lines, last = ((rest["data"] if rest else "") + text).split("\n")
+        offset, size, text = chunk.get("offset"), chunk.get("size"), chunk["data"]
+        missing = 0
+        if offset is not None and size is not None:  # an older service sends no offsets
+            end = ends.get(_key(chunk), offset if is_partial else 0)
+            ends[_key(chunk)] = max(end, offset + size)
+            missing = max(0, offset - end)
+            if seen := max(0, end - offset):
+                text = text.encode()[seen:].decode(errors="ignore") if seen < size else ""
+        yield _with_text(chunk, text), missing
+
+
+class Lines:
+    """Joins the unseen parts of chunks to one chunk per line, which begins as the chunk does with which it began."""
+
+    def __init__(self, split: Callable[[str], list[str]]) -> None:
+        """``split`` returns the complete lines of a text, and at last the incomplete one."""
+        self._split = split
+        self._begun: dict[Key, LogChunk] = {}
+
+    def add(self, chunk: LogChunk) -> Iterator[LogChunk]:
+        """Yield the lines that end in ``chunk``."""
+        begun = self._begun.pop(_key(chunk), None)
+        *lines, last = self._split((begun["data"] if begun else "") + chunk["data"])
         for line in lines:
-            yield _with_text(rest or chunk, f"{line}\n")
-            rest = None
+            yield _with_text(begun or chunk, f"{line}\n")
+            begun = None
         if last:
-            partial[key] = _with_text(rest or chunk, last)
-    yield from partial.values()
+            self._begun[_key(chunk)] = _with_text(begun or chunk, last)
+
+    def end(self) -> Iterator[LogChunk]:
+        """Yield the incomplete lines."""
+        yield from self._begun.values()
+        self._begun.clear()
 
 
 def last_lines(chunks: Iterable[LogChunk], count: int) -> list[LogChunk]:
     """Return the last ``count`` lines of ``chunks``, as chunks."""
-    return list(deque(in_lines(chunks), maxlen=count))
+    lines = Lines(lambda text: text.split("\n"))
+    ended = (line for chunk, _ in unseen(chunks) for line in lines.add(chunk))
+    return list(deque(chain(ended, lines.end()), maxlen=count))
+
+
+def _key(chunk: LogChunk) -> Key:
+    return str(chunk.get("server_id") or ""), chunk.get("config_id") or "", chunk["stream"]
 
 
 def _with_text(chunk: LogChunk, text: str) -> LogChunk:

@@ -14,12 +14,10 @@ from stoker_client.cli._output import data_option, echo, emit_bytes, emit_data, 
 from stoker_client.cli._session import Session
 from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
-from stoker_client.results import Unseen, last_lines, not_kept
+from stoker_client.results import Lines, last_lines, unseen
 from stoker_client.shapes import LogChunk, Run
 from stoker_client.terminal import split_lines
 from stoker_client.triggers import TriggerLog
-
-Key = tuple[str, str, str]  # target, run, stream
 
 stream_option = click.option("--stream", type=click.Choice(["stdout", "stderr"]), help="Only this stream.")
 
@@ -29,7 +27,7 @@ class LogPrinter:
     Prints log chunks.
 
     With ``name_of``, prints complete lines after the name of the run's target; with ``timestamps``, after the time.
-    With ``raw``, a terminal also receives the scripts' control sequences.
+    With ``raw``, a terminal also receives the scripts' control sequences. ``is_partial``: the chunks begin anywhere.
     """
 
     def __init__(
@@ -39,45 +37,42 @@ class LogPrinter:
         name_of: Callable[[TriggerLog], str] | None = None,
         raw: bool = False,
         timestamps: bool = False,
+        is_partial: bool = False,
     ) -> None:
         self._form = form
         self._name_of = name_of
         self._raw = raw
         self._timestamps = timestamps
-        self._unseen = Unseen()
-        #: Incomplete lines, each with its prefix.
-        self._begun: dict[Key, tuple[str, str]] = {}
+        self._is_partial = is_partial
 
     def all(self, chunks: Iterable[LogChunk]) -> None:
         """Print ``chunks`` as they arrive, and incomplete lines at the end."""
-        try:
-            for chunk in chunks:
-                self._one(chunk)
-        finally:
-            for key, (prefix, rest) in self._begun.items():
-                if rest:
-                    self._echo(prefix + rest.removesuffix("\r"), key[2])
-            self._begun.clear()
-
-    def _one(self, chunk: LogChunk) -> None:
         if self._form != "table":
-            emit_data(self._form, chunk, stream=True)
+            for chunk in chunks:
+                emit_data(self._form, chunk, stream=True)
             return
-        name = printable(self._name_of(cast(TriggerLog, chunk))) if self._name_of is not None else ""
-        key = name, chunk.get("config_id") or "", chunk["stream"]
-        text, missing = self._unseen.of(chunk)
-        if missing:
-            echo(f"stoker: {not_kept(chunk, missing, name)}", err=True)
-        if not (name or self._timestamps):
-            self._echo(text, chunk["stream"], nl=False)
-            return
-        now = (f"{chunk.get('time') or ''} " if self._timestamps else "") + (f"{name} | " if name else "")
-        prefix, rest = self._begun.get(key, (now, ""))
-        *lines, last = split_lines(rest + text)
+        lines = Lines(split_lines)
+        try:
+            for chunk, missing in unseen(chunks, is_partial=self._is_partial):
+                name = self._name(chunk)
+                if missing:
+                    whose = f" of {name}" if name else ""
+                    echo(f"stoker: {missing} bytes of the {chunk['stream']}{whose} were not kept here", err=True)
+                if name or self._timestamps:
+                    self._print_lines(lines.add(chunk))
+                else:
+                    self._echo(chunk["data"], chunk["stream"], nl=False)
+        finally:
+            self._print_lines(lines.end())
+
+    def _print_lines(self, lines: Iterable[LogChunk]) -> None:
         for line in lines:
-            self._echo(f"{prefix}{line}", chunk["stream"])
-            prefix = now
-        self._begun[key] = (prefix if last else now, last)
+            time, name = line.get("time") or "", self._name(line)
+            prefix = (f"{time} " if self._timestamps else "") + (f"{name} | " if name else "")
+            self._echo(prefix + line["data"].removesuffix("\n").removesuffix("\r"), line["stream"])
+
+    def _name(self, chunk: LogChunk) -> str:
+        return "" if self._name_of is None else printable(self._name_of(cast(TriggerLog, chunk)))
 
     def _echo(self, text: str, stream: str, *, nl: bool = True) -> None:
         echo(text, nl=nl, err=stream == "stderr", raw=self._raw)
@@ -153,7 +148,8 @@ def logs(
     deployments = session.client.deployments
     id_ = deployments.find_id(deployment)
     log = _Log(deployments, id_, stream, since, tail)
-    printer = LogPrinter(form, raw=raw, timestamps=timestamps)
+    is_partial = since is not None or tail is not None
+    printer = LogPrinter(form, raw=raw, timestamps=timestamps, is_partial=is_partial)
     runs = deployments.runs(id_)
     if as_bytes:
         config_id = next((run["config_id"] for run in _choose(runs, number, deployment)), None)

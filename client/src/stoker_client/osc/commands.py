@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from osc_lib.command import command
 from osc_lib.exceptions import CommandError
 
 from stoker_client import triggers
+from stoker_client.cli._logs import LogPrinter
+from stoker_client.cli._output import echo
 from stoker_client.cli._wait import describe_continuation, explaining_interrupt, follow_trigger, trigger_failure
 from stoker_client.client import Client
 from stoker_client.errors import ClientError
-from stoker_client.results import Unseen, exit_code, not_kept
+from stoker_client.results import exit_code
 from stoker_client.servers import join_selectors
-from stoker_client.terminal import clean_for
+from stoker_client.shapes import LogChunk
 from stoker_client.triggers import COLUMNS, STATUSES
+from stoker_client.updates import Event
 
 Row = tuple[Any, ...]
 
@@ -162,7 +164,7 @@ class TriggerDeployment(command.ShowOne):
             trigger = {**watch.trigger, "targets": watch.targets}
             self.code = watch.exit_code
             if line := trigger_failure(watch):
-                print(line, file=sys.stderr)
+                echo(line, err=True)
         return display(trigger, parsed_args)
 
     def run(self, parsed_args: Namespace) -> int:
@@ -184,7 +186,7 @@ class CancelDeployment(WithArguments, command.Command):
                 client_of(self).deployments.cancel(id_, force=parsed_args.force)
             except ClientError as problem:
                 failed += 1
-                print(clean_for(str(problem), sys.stderr), file=sys.stderr)
+                echo(str(problem), err=True)
         if failed:
             raise CommandError(f"{failed} of the {len(parsed_args.deployment)} deployments could not be cancelled")
 
@@ -196,23 +198,20 @@ class WatchDeployment(WithArguments, command.Command):
 
     def take_action(self, parsed_args: Namespace) -> int:
         deployments = client_of(self).deployments
-        unseen = Unseen()
-        for event in deployments.events(parsed_args.deployment):
-            if event.name == "log":
-                chunk = event.json()
-                text, missing = unseen.of(chunk)
-                if missing:
-                    print(not_kept(chunk, missing), file=sys.stderr)
-                stream = sys.stderr if chunk["stream"] == "stderr" else sys.stdout
-                stream.write(clean_for(text, stream))
-                stream.flush()
-            elif event.name == "progress":
-                print(clean_for(_progress(event.json()), sys.stderr), file=sys.stderr)
+        LogPrinter("table").all(_read_logs(deployments.events(parsed_args.deployment)))
         deployment = deployments.show(parsed_args.deployment, patient=True)
         if deployment["status"] != "COMPLETE":
-            reason = f"{deployment['status']}: {deployment['status_reason'] or 'no reason given'}"
-            print(clean_for(reason, sys.stderr), file=sys.stderr)
+            echo(f"{deployment['status']}: {deployment['status_reason'] or 'no reason given'}", err=True)
         return exit_code(deployment)
+
+
+def _read_logs(events: Iterable[Event]) -> Iterator[LogChunk]:
+    """Yield the chunks of output, and print the progress."""
+    for event in events:
+        if event.name == "log":
+            yield event.json()
+        elif event.name == "progress":
+            echo(_progress(event.json()), err=True)
 
 
 class ListRuns(WithArguments, command.Lister):
