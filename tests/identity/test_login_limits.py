@@ -113,5 +113,5 @@ def test_memory_is_bounded(monkeypatch):
     for number in range(1000):
         limiter.record_failure(f"u{number}", f"a{number}")
         limiter.record_success(f"u{number}", f"a{number}")
-    assert len(limiter._known._entries) == 100
-    assert all(len(each._records._entries) <= 100 for each in (limiter._pairs, limiter._addresses, limiter._users))
+    assert len(limiter._known) == 100
+    assert all(len(each._records) <= 100 for each in (limiter._pairs, limiter._addresses, limiter._users))

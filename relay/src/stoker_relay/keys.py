@@ -6,9 +6,9 @@ import time
 
 from starlette.requests import Request
 
+from stoker.bounded_dict import BoundedDict
 from stoker.http.access import Attempt, Caller
 from stoker.http.request import client_address
-from stoker.lru_cache import LruCache
 from stoker.model.errors import TooManyRequests, Unauthorized, Unavailable
 from stoker.settings import Settings
 from stoker_relay.center import Center
@@ -39,10 +39,11 @@ class Keys:
     def __init__(self, center: Center, settings: Settings) -> None:
         self._center = center
         self._settings = settings
-        self._accepted: LruCache[str, bool] = LruCache(_CACHED)
-        self._refused: LruCache[str, bool] = LruCache(_CACHED)
+        self._accepted: BoundedDict[str, bool] = BoundedDict(_CACHED)
+        #: Key → the time until which it stays refused.
+        self._refused: BoundedDict[str, float] = BoundedDict(_CACHED)
         #: Address → the start of its minute, and its refused keys since then.
-        self._refusals: LruCache[str, tuple[float, int]] = LruCache(_CACHED)
+        self._refusals: BoundedDict[str, tuple[float, int]] = BoundedDict(_CACHED)
 
     async def find(self, attempt: Attempt) -> Caller:
         """Return the agent's server. Raises Unauthorized, TooManyRequests and CenterAway."""
@@ -57,7 +58,7 @@ class Keys:
 
     async def _check(self, key: str, address: str) -> None:
         now = time.monotonic()
-        if self._refused.get(key):
+        if self._refused.get(key, 0.0) > now:
             raise Unauthorized(_WRONG)
         start, count = self._refusals.get(address) or (now, 0)
         if start + _MINUTE > now and count >= _REFUSALS:
@@ -69,7 +70,7 @@ class Keys:
             return
         if response.status != 401:  # the central Stoker is busy, for example
             raise Unavailable("The central Stoker cannot check the key", 5)
-        self._refused.put(key, True, now + _REFUSED_SECONDS)
+        self._refused.put(key, now + _REFUSED_SECONDS)
         start, count = self._refusals.get(address) or (now, 0)
         self._refusals.put(address, (start, count + 1) if start + _MINUTE > now else (now, 1))
         raise Unauthorized(_WRONG)

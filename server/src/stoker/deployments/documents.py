@@ -18,8 +18,8 @@ from functools import partial
 
 import structlog
 
+from stoker.bounded_dict import BoundedDict
 from stoker.deployments.derive import redact_config
-from stoker.lru_cache import LruCache
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.store import checks, deployments, documents, rows
 from stoker.store.checks import ToCheck
@@ -143,7 +143,7 @@ class Documents:
         #: Server id → newest notified revision. A slow reader must not overwrite a newer document with an older one.
         self._notified_revisions: OrderedDict[str, int] = OrderedDict()
         #: Resource id → id of the server that the resource represents. The pair never changes.
-        self._servers: LruCache[str, str] = LruCache(_RESOURCES)
+        self._servers: BoundedDict[str, str] = BoundedDict(_RESOURCES)
         store.notifier.subscribe(self._on_notification, SERVERS)
 
     def agent(self, server_id: str, *, with_modes: bool = True, tag: str | None = None) -> Document | None:

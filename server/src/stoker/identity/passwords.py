@@ -25,7 +25,7 @@ from functools import cache
 
 import structlog
 
-from stoker.lru_cache import LruCache
+from stoker.bounded_dict import BoundedDict
 from stoker.model.errors import TooManyRequests
 
 #: Minimum number of characters of a new password.
@@ -70,7 +70,7 @@ _LONGEST, _LONGEST_FOR_USER = 900.0, 30.0
 _FREE = 5
 #: Free failures of one address, and of one user, as multiples of those of a pair. Many users may share one address.
 _ADDRESS_SHARE, _USER_SHARE = 10, 20
-#: Maximum number of users, addresses, pairs and known logins to remember; the least recently used are dropped first.
+#: Maximum number of users, addresses, pairs and known logins to remember; the oldest are dropped first.
 _ENTRIES = 10_000
 
 
@@ -87,7 +87,7 @@ class _Counter:
         self._what = what
         self._free = free
         self._longest = longest
-        self._records: LruCache[Hashable, _Record] = LruCache(_ENTRIES)
+        self._records: BoundedDict[Hashable, _Record] = BoundedDict(_ENTRIES)
 
     def wait(self, key: Hashable, now: float) -> float:
         """Seconds until the next attempt is allowed; 0 or less if it is allowed now."""
@@ -122,7 +122,7 @@ class LoginLimiter:
         self._addresses = _Counter("address", _FREE * _ADDRESS_SHARE, _LONGEST)
         self._users = _Counter("user", _FREE * _USER_SHARE, _LONGEST_FOR_USER)
         #: Pairs (user, address) of successful logins.
-        self._known: LruCache[tuple[str, str], bool] = LruCache(_ENTRIES)
+        self._known: BoundedDict[tuple[str, str], bool] = BoundedDict(_ENTRIES)
 
     def check(self, user: str, address: str) -> None:
         """Raises TooManyRequests while ``user`` has to wait at ``address``."""

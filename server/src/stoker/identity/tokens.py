@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from stoker.bounded_dict import BoundedDict
 from stoker.identity import stack_users
-from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.ids import SITE
 from stoker.model.principal import Principal, Project, Token
@@ -46,7 +46,8 @@ class Tokens:
     def __init__(self, store: Store, hours: int) -> None:
         self._store = store
         self._life = timedelta(hours=hours)
-        self._seen: LruCache[str, Principal] = LruCache(_REMEMBERED)
+        #: Hash of a token → its principal, and the end of the entry on the monotonic clock.
+        self._seen: BoundedDict[str, tuple[Principal, float]] = BoundedDict(_REMEMBERED)
         store.notifier.subscribe(lambda _: self._seen.clear(), TOKENS_TOPIC)
 
     def issue(
@@ -103,7 +104,8 @@ class Tokens:
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        return self._seen.get(_hash(token))
+        principal, until = self._seen.get(_hash(token), (None, 0.0))
+        return principal if until > time.monotonic() else None
 
     def validate(self, token: str) -> Principal:
         """The principal of a token. Raises Unauthorized for any invalid token."""
@@ -119,7 +121,7 @@ class Tokens:
                 raise Unauthorized(_INVALID)
             issued = Issued(token, *_resolve(tx, row))
             seconds = min(_REMEMBERED_SECONDS, (row.expires_at - tx.now).total_seconds())
-        self._seen.put(key, issued.principal, read_at + seconds)
+        self._seen.put(key, (issued.principal, read_at + seconds))
         return issued
 
     def revoke(self, token: str) -> None:

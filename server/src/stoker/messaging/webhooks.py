@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from stoker.lru_cache import LruCache
+from stoker.bounded_dict import BoundedDict
 from stoker.messaging.webhook_client import Targets, WebhookClient, WebhookFailed
 from stoker.model.embedded import Message, Queue, Subscription
 from stoker.store import queues, rows
@@ -76,7 +76,7 @@ class _Webhooks:
         self._targets = targets
         self._client: WebhookClient | None = None
         #: Subscription id → end of the pause on the monotonic clock.
-        self._resting: LruCache[str, float] = LruCache(_REMEMBERED)
+        self._resting: BoundedDict[str, float] = BoundedDict(_REMEMBERED)
 
     def announce(self, args: Mapping[str, Any]) -> None:
         self._store.write(lambda tx: self._spread(tx, args))
@@ -87,7 +87,7 @@ class _Webhooks:
         if row is None:
             return
         subscription, project_id = row
-        rest = (self._resting.get(subscription.id) or 0.0) - time.monotonic()
+        rest = self._resting.get(subscription.id, 0.0) - time.monotonic()
         if rest > 0:
             self._later(args, project_id, rows.load(args["messages"]), args["failures"], rest)
             return

@@ -25,7 +25,7 @@ from typing import Any
 
 import structlog
 
-from stoker.lru_cache import LruCache
+from stoker.bounded_dict import BoundedDict
 from stoker.model.errors import ApprovalPending, Unauthorized
 from stoker.model.server import AgentAccess, Server
 from stoker.store import documents, servers
@@ -62,7 +62,7 @@ class KeyCache:
 
     def __init__(self, store: Store, topics: str, limit: int) -> None:
         self._lock = threading.Lock()
-        self._valid: LruCache[str, bytes] = LruCache(limit)
+        self._valid: BoundedDict[str, bytes] = BoundedDict(limit)
         #: Number of notifications. A key that was read before a notification must not be cached after it.
         self.notified = 0
         store.notifier.subscribe(self._on_notification, topics)

@@ -14,7 +14,7 @@ import secrets
 import time
 from uuid import uuid4
 
-from stoker.lru_cache import LruCache
+from stoker.bounded_dict import BoundedDict
 from stoker.model.errors import Unauthorized
 from stoker.model.server import Relay
 from stoker.servers.keys import KeyCache
@@ -77,7 +77,7 @@ class Relays:
         #: Returns the relay's id if the key is cached, without I/O; otherwise None: call ``authenticate``.
         self.get_cached = self._cache.find_owner
         #: Relay id → time of the last record (time.monotonic).
-        self._seen: LruCache[str, float] = LruCache(_REMEMBERED)
+        self._seen: BoundedDict[str, float] = BoundedDict(_REMEMBERED)
 
     def authenticate(self, key: str) -> str:
         """Return the relay's id. Raises Unauthorized for any invalid key."""

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from stoker.lru_cache import LruCache
+from stoker.bounded_dict import BoundedDict
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -28,7 +28,8 @@ class NameResolver:
 
     def __init__(self, client: CloudClient) -> None:
         self._client = client
-        self._known: LruCache[tuple[str, str], str] = LruCache(_MOST)
+        #: Kind and name of an object → its id, and the end of the entry on the monotonic clock.
+        self._known: BoundedDict[tuple[str, str], tuple[str, float]] = BoundedDict(_MOST)
 
     def resolve(self, kind: str, name: str) -> str:
         """
@@ -36,10 +37,10 @@ class NameResolver:
 
         Raises CloudFailure with Heat's text if there is no object or more than one.
         """
-        id = self._known.get((kind, name))
-        if id is None:
+        id, until = self._known.get((kind, name), ("", 0.0))
+        if until <= time.monotonic():
             id = self._look_up(NOUNS[kind], name)
-            self._known.put((kind, name), id, time.monotonic() + _REMEMBERED)
+            self._known.put((kind, name), (id, time.monotonic() + _REMEMBERED))
         return id
 
     def require_keypair(self, name: str) -> str:

@@ -24,9 +24,9 @@ from cryptography.fernet import Fernet, InvalidToken
 from starlette.requests import Request
 from starlette.types import Scope
 
+from stoker.bounded_dict import BoundedDict
 from stoker.http.threads import in_thread
 from stoker.identity.authentication import Logins, TokenCheck
-from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal
 
@@ -77,7 +77,7 @@ class Sessions:
         self._codes = _encryption(secret, b"stoker console codes")
         self._key = hmac.digest(secret, b"stoker console requests", hashlib.sha256)
         #: The token of a project, by the session's token and the project.
-        self._entered: LruCache[tuple[str, str], str] = LruCache(_REMEMBERED)
+        self._entered: BoundedDict[tuple[str, str], str] = BoundedDict(_REMEMBERED)
 
     def find(self, request: Request) -> Session | None:
         """Return the session of the request's cookie, whose token may have expired; None without a valid cookie."""

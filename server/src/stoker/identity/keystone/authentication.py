@@ -19,6 +19,7 @@ from typing import Any
 from keystoneauth1.session import Session
 
 from stoker import cloud_entries
+from stoker.bounded_dict import BoundedDict
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2, stack_users
 from stoker.identity.keystone.accounts import Accounts
@@ -26,7 +27,6 @@ from stoker.identity.keystone.client import Body, Client, Refused, open_service
 from stoker.identity.passwords import LoginLimiter
 from stoker.identity.stack_users import Ec2Keys
 from stoker.identity.tokens import ADMIN
-from stoker.lru_cache import LruCache
 from stoker.model.errors import Invalid, Unauthorized, Unavailable
 from stoker.model.principal import Principal, Project
 from stoker.settings import Settings
@@ -49,12 +49,15 @@ class KeystoneTokens:
         self._client = client
         self._seconds = float(seconds)
         self._lanes = [threading.Lock() for _ in range(_LANES)]
-        self._seen: LruCache[bytes, Principal] = LruCache(_REMEMBERED)
-        self._refused: LruCache[bytes, bool] = LruCache(_REMEMBERED)
+        #: Hash of a token → its principal, and the end of the entry on the monotonic clock.
+        self._seen: BoundedDict[bytes, tuple[Principal, float]] = BoundedDict(_REMEMBERED)
+        #: Hash of a refused token → the end of the entry.
+        self._refused: BoundedDict[bytes, float] = BoundedDict(_REMEMBERED)
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        return self._seen.get(_hash(token))
+        principal, until = self._seen.get(_hash(token), (None, 0.0))
+        return principal if until > time.monotonic() else None
 
     def validate(self, token: str) -> Principal:
         """
@@ -65,17 +68,17 @@ class KeystoneTokens:
             principal = self.get_cached(token)
             if principal is not None:
                 return principal
-            if self._refused.get(key):
+            if self._refused.get(key, 0.0) > time.monotonic():
                 raise Unauthorized(_WRONG)
             asked_at = time.monotonic()
             body = self._client.token(token)
             if body is None:
                 self._seen.drop(key)
-                self._refused.put(key, True, asked_at + _REFUSED_SECONDS)
+                self._refused.put(key, asked_at + _REFUSED_SECONDS)
                 raise Unauthorized(_WRONG)
             principal = self.principal(body)
             seconds = min(self._seconds, (principal.expires_at - self._store.clock.now()).total_seconds())
-            self._seen.put(key, principal, asked_at + seconds)
+            self._seen.put(key, (principal, asked_at + seconds))
             return principal
 
     def principal(self, body: Body) -> Principal:
