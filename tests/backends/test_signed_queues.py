@@ -9,8 +9,9 @@ from typing import Any
 
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until, format_time
 from stoker.store import rows
-from stoker.store.encryption import Encryption, SecretColumns, derive_key
+from stoker.store.encryption import Encryption, derive_key
 from stoker.store.open import Store
+from stoker.store.rows import SecretColumns
 from support import query
 from support.agents import own_agent
 from support.backends import CLIENT, ask, created, greetings, outputs, status, zaqar_flags

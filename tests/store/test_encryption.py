@@ -11,8 +11,9 @@ from stoker.model.errors import Unavailable
 from stoker.model.secrets import CREDENTIAL_PREFIX, SecretSet
 from stoker.model.stack import Status
 from stoker.store import configs, deployments, maintenance
-from stoker.store.encryption import ENCRYPTED, derive_key
+from stoker.store.encryption import derive_key
 from stoker.store.open import Store
+from stoker.store.rows import ENCRYPTED
 from support import databases, query
 from support.statements import recorded_statements
 

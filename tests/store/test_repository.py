@@ -18,8 +18,8 @@ from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
 from stoker import store as package
-from stoker.store.encryption import ENCRYPTED_COLUMNS, REDACTED_COLUMNS
 from stoker.store.repository import SERIAL, Codec, Repository, without_none
+from stoker.store.rows import ENCRYPTED_COLUMNS, REDACTED_COLUMNS
 from support import tables
 from support.search import examples
 

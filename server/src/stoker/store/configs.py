@@ -11,9 +11,9 @@ from stoker.model.config import CREDENTIALS, Config
 from stoker.model.errors import EntityNotFound
 from stoker.model.secrets import SHORTEST
 from stoker.store import rows
-from stoker.store.encryption import ENCRYPTED
 from stoker.store.query import execute, scalar
 from stoker.store.query import exists as exists_row
+from stoker.store.rows import ENCRYPTED
 from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 

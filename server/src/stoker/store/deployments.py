@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from stoker.model.deployment import Deployment
 from stoker.store import rows
-from stoker.store.encryption import ENCRYPTED
 from stoker.store.query import column, execute, exists, scalar, table
 from stoker.store.repository import Repository
+from stoker.store.rows import ENCRYPTED
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 

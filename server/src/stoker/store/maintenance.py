@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from stoker.store import sql as sqls
-from stoker.store.encryption import ENCRYPTED, ENCRYPTED_COLUMNS
 from stoker.store.open import Store
+from stoker.store.rows import ENCRYPTED, ENCRYPTED_COLUMNS
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 

@@ -2,7 +2,7 @@
 Repositories: the statements that add, find, change and delete the rows of one struct of ``model``, made at import.
 
 A field and its column have the same name. The field's annotation determines the form of the column, and None is NULL.
-``encryption`` states for each table which columns are encrypted, and in which secrets are redacted. Most columns hold
+``rows`` states for each table which columns are encrypted, and in which secrets are redacted. Most columns hold
 the values themselves, so a codec is a list of functions for the others: this makes it as fast as written code.
 """
 
@@ -23,8 +23,8 @@ from msgspec import Struct
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows
 from stoker.store import sql as sqls
-from stoker.store.encryption import ENCRYPTED, ENCRYPTED_COLUMNS, REDACTED_COLUMNS, ProtectedColumns, SecretColumns
 from stoker.store.query import Query
+from stoker.store.rows import ENCRYPTED, ENCRYPTED_COLUMNS, REDACTED_COLUMNS, ProtectedColumns, SecretColumns
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 

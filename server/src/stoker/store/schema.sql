@@ -4,7 +4,7 @@
 -- Times are integers: microseconds since 1970, in UTC. They are cheap to compare and the same on both databases. JSON is
 -- stored as text that ``rows`` writes, so both databases contain the same bytes. Ids have at most 64 characters, names
 -- 255. The database checks a reference with SET NULL at the commit, because a stack's session writes its resources last,
--- after the rows that they have created. ``encryption`` states which columns are encrypted.
+-- after the rows that they have created. It also states which columns are encrypted.
 
 -- The version of the schema: the number of the last migration.
 CREATE TABLE schema_version (

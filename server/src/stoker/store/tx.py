@@ -18,8 +18,9 @@ from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.clock import Clock
 from stoker.store.connection import Batch, Connection, DatabaseError
-from stoker.store.encryption import Encryption, SecretColumns
+from stoker.store.encryption import Encryption
 from stoker.store.notifier import Notifier, project_topic, report_topic, server_topic, stack_topic
+from stoker.store.rows import SecretColumns
 from stoker.store.sql import Statement, sql
 
 #: A revision is the time of its transaction in microseconds, so that none recurs after a restored backup: an agent that
