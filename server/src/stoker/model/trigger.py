@@ -93,9 +93,8 @@ class Options(Struct, frozen=True, kw_only=True):
     stopped_by: str | None = None
     #: The trigger ends without waiting for its running targets.
     forced: bool = False
-    #: If servers have several targets, which run one after the other: the position from which on no server has begun.
-    #: None: each server has one target.
-    next_position: int | None = None
+    #: Whether a server has several targets, which run one after the other.
+    has_blocked: bool = False
     #: The number of targets on the canaries until these have ended: only the first targets may start. 0: all may.
     canary_targets: int = 0
 
@@ -163,6 +162,8 @@ class Target(Struct, frozen=True, kw_only=True):
     resource_name: str | None = None
     #: The values before the trigger's own values override them.
     input_values: Mapping[str, Any]
+    #: Whether an earlier target of the server has not ended yet.
+    blocked: bool = False
     status: str = TargetStatus.QUEUED
     status_reason: str = ""
     #: Whether the run changed the server; None if that is not known.

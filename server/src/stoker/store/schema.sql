@@ -176,6 +176,8 @@ CREATE TABLE trigger_targets (
     input_values text NOT NULL,
     -- The path of the resource whose deployment the target repeats.
     resource_name text,
+    -- Whether an earlier target of the server has not ended yet.
+    blocked boolean NOT NULL,
     status varchar(64) NOT NULL,
     status_reason text NOT NULL,
     -- Whether the run changed the server; NULL: not known.
@@ -193,6 +195,8 @@ CREATE TABLE trigger_targets (
 CREATE INDEX ix_trigger_targets_deployment_id ON trigger_targets (deployment_id);
 CREATE INDEX ix_trigger_targets_trigger_id_revision_position ON trigger_targets (trigger_id, revision, position);
 CREATE INDEX ix_trigger_targets_trigger_id_status_position ON trigger_targets (trigger_id, status, position);
+CREATE INDEX ix_trigger_targets_startable ON trigger_targets (trigger_id, position)
+    WHERE status = 'QUEUED' AND NOT blocked;
 
 CREATE TABLE schedules (
     seq @serial,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from stoker.model.trigger import Target, TargetStatus
+from stoker.model.trigger import Target
 from stoker.store import rows
 from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
-from stoker.store.query import change, execute
+from stoker.store.query import change, execute, put
 from stoker.store.repository import Repository
 from stoker.store.servers import FACTS
 from stoker.store.sql import sql
@@ -17,7 +17,7 @@ _TARGETS = Repository(
     Target,
     "trigger_targets",
     key=("trigger_id", "position"),
-    fixed=("server_id", "server_name", "name", "input_values", "resource_name"),
+    fixed=("server_id", "server_name", "name", "input_values", "resource_name", "blocked"),
 )
 _WIDTH, _SERVER, _DEPLOYMENT = (
     len(_TARGETS.codec.fields),
@@ -33,13 +33,13 @@ of_trigger: Callable[[Tx, str], list[Target]] = _TARGETS.lister("trigger_id = :t
 list_started: Callable[[Tx, str, int], list[Target]] = _TARGETS.lister(
     "trigger_id = :trigger_id AND deployment_id IS NOT NULL ORDER BY position LIMIT :limit"
 )
-#: Return up to a number of queued targets of a trigger from a position on, the first one of each server. The targets of
-#: one server are neighbors, so only the first one of each server is not preceded by another.
-list_queued: Callable[[Tx, str, int, int], list[Target]] = _TARGETS.lister(
-    "trigger_id = :trigger_id AND status = 'QUEUED' AND position >= :next"
-    " AND NOT EXISTS (SELECT 1 FROM trigger_targets AS earlier WHERE earlier.trigger_id = trigger_targets.trigger_id"
-    " AND earlier.position = trigger_targets.position - 1 AND earlier.server_id = trigger_targets.server_id)"
-    " ORDER BY position LIMIT :limit"
+#: Return up to a number of targets of a trigger before a position that may start: queued ones that are not blocked.
+list_startable: Callable[[Tx, str, int, int], list[Target]] = _TARGETS.lister(
+    "trigger_id = :trigger_id AND status = 'QUEUED' AND NOT blocked AND position < :last ORDER BY position LIMIT :limit"
+)
+_unblock: Callable[[Tx, str, int, str], None] = put(
+    "UPDATE trigger_targets SET blocked = FALSE WHERE trigger_id = :trigger_id AND position = :position"
+    " AND server_id = :server_id"
 )
 #: Without the input values, because a client that lists or follows a trigger reads all of its targets.
 _STATES = _TARGETS.columns.replace("trigger_targets.input_values", "'{}'")
@@ -116,12 +116,9 @@ def list_ended(tx: Tx, trigger_id: str, status: str | None = None) -> list[Targe
     return _TARGETS.all(tx, _ENDED, {"trigger_id": trigger_id, **filters})
 
 
-def find_following(tx: Tx, target: Target) -> Target | None:
-    """Return the target that follows on the same server, if it is queued."""
-    following = _TARGETS.find(tx, target.trigger_id, target.position + 1)
-    if following is None or following.server_id != target.server_id or following.status != TargetStatus.QUEUED:
-        return None
-    return following
+def unblock_following(tx: Tx, ended: Target) -> None:
+    """Let the target that follows on the same server start, if there is one."""
+    _unblock(tx, ended.trigger_id, ended.position + 1, ended.server_id)
 
 
 def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list[Target]:

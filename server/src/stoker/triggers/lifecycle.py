@@ -1,8 +1,8 @@
 """
 Execution of triggers: starts as many deployments at a time as permitted, until all targets have ended.
 
-The targets of one server run one after the other, in their order: each starts in the transaction in which the previous
-one ends. Therefore the number of running targets is that of the servers on which the trigger runs.
+The targets of one server run one after the other, in their order: each is blocked until the previous one has ended,
+and starts in the same transaction. So the number of running targets is that of the servers on which the trigger runs.
 
 Lock order: trigger, then deployment.
 """
@@ -52,39 +52,36 @@ def preview_problem(server: Server) -> str | None:
 
 def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
     """Store a new trigger with its targets and start its first deployments. Targets of one server are neighbors."""
-    first_positions = [position for position, target in enumerate(on) if _is_first(on, position, target)]
+    previous_ids = (None, *(target.server_id for target in on))
+    placed = [replace(target, blocked=target.server_id == id) for id, target in zip(previous_ids, on, strict=False)]
+    first_positions = [target.position for target in placed if not target.blocked]
     canaries = count_canaries(trigger.options.canary, len(first_positions))
     options = replace(
         trigger.options,
-        next_position=None if len(first_positions) == len(on) else 0,
+        has_blocked=len(first_positions) < len(on),
         canary_targets=first_positions[canaries] if canaries else 0,
     )
     trigger = replace(trigger, options=options, total=len(on), queued=len(on))
-    triggers.add(tx, trigger, content, on)
+    triggers.add(tx, trigger, content, placed)
     return go_on(tx, env, trigger)
 
 
-def _is_first(on: Sequence[Target], position: int, target: Target) -> bool:
-    """Return whether no earlier target has the server."""
-    return position == 0 or on[position - 1].server_id != target.server_id
-
-
-def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target] = ()) -> Trigger:
+def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     """
-    Start or stop as many deployments of a locked trigger as possible now, after the end of the targets ``ended``. Ends
-    the trigger if no deployment is queued or running.
+    Start or stop as many deployments of a locked trigger as possible now. Ends the trigger if no deployment is queued
+    or running.
     """
     if trigger.status == TriggerStatus.IN_PROGRESS and trigger.options.stopped is Stopped.CANCELLED:
         trigger = _stop_some(tx, env, trigger)
-    return _continue(tx, env, trigger, ended)
+    return _continue(tx, env, trigger)
 
 
-def _continue(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target]) -> Trigger:
+def _continue(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     """Do what ``go_on`` does, except to stop deployments: their locks come before the trigger's row."""
     if trigger.status != TriggerStatus.IN_PROGRESS:
         return trigger
     if trigger.options.stopped is not Stopped.CANCELLED:
-        trigger = _begin_some(tx, env, trigger, ended)
+        trigger = _begin_some(tx, env, trigger)
     if not trigger.queued and not trigger.running:
         trigger = finish(tx, trigger)
     triggers.save(tx, trigger)
@@ -97,16 +94,12 @@ def advance(tx: Tx, env: DeploymentEnv, trigger_id: str, wakes: Sequence[Wake]) 
     trigger = triggers.find_to_count(tx, trigger_id)
     if trigger is None:
         return
-    ended: list[Target] = []
     for cause, tx.secrets in wakes:
         target = None if isinstance(cause, _NOT_COUNTED) else targets.of_deployment(tx, cause.deployment.id)
         if target is not None and not isinstance(cause, _NOT_COUNTED):
-            counted = _count(tx, trigger, target, cause)
-            if counted.running < trigger.running:
-                ended.append(target)
-            trigger = counted
+            trigger = _count(tx, trigger, target, cause)
     tx.secrets = secrets
-    _continue(tx, env, trigger, ended)
+    _continue(tx, env, trigger)
 
 
 def _count(tx: Tx, trigger: Trigger, target: Target, cause: RunEnded | RunRestarted | Removed) -> Trigger:
@@ -161,14 +154,11 @@ def replace_waiting(tx: Tx, env: DeploymentEnv, trigger: Trigger, newer_id: str)
         return
     reason = "Replaced by the run of a later time of its schedule"
     replaced = targets.list_replaced(tx, trigger.id, newer_id, SHARE)
-    ended: list[Target] = []
     for target in replaced:
-        before, trigger = trigger, _cancel_target(tx, env, trigger, target, reason)
-        if trigger is not before:
-            ended.append(target)
+        trigger = _cancel_target(tx, env, trigger, target, reason)
     if len(replaced) == SHARE:
         env.work.defer_once(tx, REPLACE, trigger.id, {"trigger_id": trigger.id, "newer_id": newer_id})
-    go_on(tx, env, trigger, ended)
+    go_on(tx, env, trigger)
 
 
 def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
@@ -198,44 +188,37 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
     return len(share)
 
 
-def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target]) -> Trigger:
-    """
-    Start queued targets, up to the limit of one transaction, after which a job continues. Those that follow ``ended``
-    on their servers start in any case: nothing else starts them.
-    """
-    left, content = SHARE, None
-    for target in ended if trigger.options.next_position is not None else ():
-        if (following := targets.find_following(tx, target)) and not trigger.options.stopped:
-            content = content or triggers.content(tx, trigger.id)
-            trigger = _begin_on_server(tx, env, trigger, content, following)
+def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
+    """Start the targets that may start now, up to the limit of one transaction, after which a job continues."""
+    left = SHARE
     while trigger.queued and not trigger.options.stopped and (room := _free_slots(trigger)):
         if not left or (left < SHARE and tx.should_yield):
             env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
             break
-        turn = _list_turn(tx, trigger, min(room, left, _TURN))
-        if not turn and trigger.options.canary_targets and not trigger.running:
+        # While the canaries run, only the targets on them may start.
+        last = trigger.options.canary_targets or trigger.total
+        turn = targets.list_startable(tx, trigger.id, last, min(room, left, _TURN))
+        if turn:
+            left -= len(turn)
+            trigger = _begin(tx, env, trigger, turn)
+        elif trigger.options.canary_targets and not trigger.running:
             trigger = _end_canary(tx, trigger)
-            continue
-        if not turn:
-            break  # the queued targets follow others on their servers, or wait for the canaries
-        content = content or triggers.content(tx, trigger.id)
-        left -= len(turn)
-        ids = [target.server_id for target in turn]
-        servers.prime(tx, ids)
-        server_policies.prime(tx, ids)
-        for target in turn:
-            if trigger.options.stopped:
-                break
-            trigger = _begin_on_server(tx, env, trigger, content, target)
-        tx.cache.clear()
+        else:
+            break
     return trigger
 
 
-def _list_turn(tx: Tx, trigger: Trigger, most: int) -> list[Target]:
-    """Return up to ``most`` queued targets that may start now, one of each server."""
-    turn = targets.list_queued(tx, trigger.id, trigger.options.next_position or 0, most)
-    last = trigger.options.canary_targets
-    return [target for target in turn if target.position < last] if last else turn
+def _begin(tx: Tx, env: DeploymentEnv, trigger: Trigger, turn: Sequence[Target]) -> Trigger:
+    """Start these targets, unless too many fail."""
+    content = triggers.content(tx, trigger.id)
+    ids = [target.server_id for target in turn]
+    servers.prime(tx, ids)
+    server_policies.prime(tx, ids)
+    for target in turn:
+        if not trigger.options.stopped:
+            trigger = _begin_one(tx, env, trigger, content, target)
+    tx.cache.clear()
+    return trigger
 
 
 def _end_canary(tx: Tx, trigger: Trigger) -> Trigger:
@@ -246,19 +229,6 @@ def _end_canary(tx: Tx, trigger: Trigger) -> Trigger:
     reason = f"{trigger.failed} failed and {trigger.cancelled} were cancelled on the canaries"
     stopped = replace(trigger, options=replace(options, stopped=Stopped.CANARY), status_reason=reason)
     return drop_queue(tx, stopped, f"Not begun: {reason}")
-
-
-def _begin_on_server(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target | None) -> Trigger:
-    """Start a target. If it ends at once, also start those that follow on its server."""
-    while target is not None and not trigger.options.stopped:
-        begun = _begin_one(tx, env, trigger, content, target)
-        is_running, trigger = begun.running > trigger.running, begun
-        if trigger.options.next_position is None:
-            return trigger
-        next_position = max(trigger.options.next_position, target.position + 1)
-        trigger = replace(trigger, options=replace(trigger.options, next_position=next_position))
-        target = None if is_running else targets.find_following(tx, target)
-    return trigger
 
 
 def _free_slots(trigger: Trigger) -> int:

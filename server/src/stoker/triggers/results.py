@@ -59,6 +59,8 @@ def count_target(
     changed = result.changed
     targets.save(tx, replace(result, status=status, status_reason=reason, revision=revision, updated_at=tx.now))
     tx.notify(trigger_topic(trigger.id))
+    if trigger.options.has_blocked and status not in (TargetStatus.QUEUED, TargetStatus.IN_PROGRESS):
+        targets.unblock_following(tx, target)
     before, after = _COUNTED[TargetStatus(target.status)], _COUNTED[status]
     counts: Mapping[str, Any] = {
         before: getattr(trigger, before) - 1,
