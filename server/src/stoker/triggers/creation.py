@@ -12,7 +12,6 @@ from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.hot.words import list_few
 from stoker.model.config import UNGROUPED, find_delivered_hook
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound, Invalid, StokerError
-from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.model.trigger import Content, Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.policy import rules
@@ -24,7 +23,7 @@ from stoker.store import triggers as stored
 from stoker.store.tx import Tx, check_limit
 from stoker.triggers import lifecycle
 from stoker.triggers.request import SOURCE_KEYS, TriggerRequest
-from stoker.triggers.sources import Source, TargetDefaults, find_stack
+from stoker.triggers.sources import Source, find_stack
 from stoker.triggers.targets import TRIGGER, ResolvedTrigger, resolve
 
 _LONGEST = 255
@@ -51,51 +50,63 @@ def create(
     check(tx, engine, resolved, request)
     _refuse_if_all(_list_denials(tx, engine, project_id, resolved, requested_by))
     _refuse_if_all(_list_missing_hooks(project_id, resolved))
-    source, id = resolved.source, str(uuid4())
-    names = [request.name or _deployment_name(own.name, resolved.action) for _, own in resolved.targets]
-    targets = new_targets(id, resolved.targets, names)
-    selection = request.selection
+    options = Options(
+        mode=request.mode or Mode.APPLY,
+        signal_transport=request.signal_transport,
+        timeout=request.timeout,
+        max_concurrent=request.max_concurrent,
+        max_fail_percentage=100 if request.max_fail_percentage is None else request.max_fail_percentage,
+        canary=request.canary,
+        require_window=bool(request.require_window),
+    )
+    name = request.name
+    return start(
+        tx, engine, project_id, resolved, options, name=name, requested_by=requested_by, schedule_id=schedule_id
+    )
+
+
+def start(
+    tx: Tx,
+    engine: Engine,
+    project_id: str,
+    resolved: ResolvedTrigger,
+    options: Options,
+    *,
+    name: str | None,
+    requested_by: str | None,
+    schedule_id: str | None = None,
+) -> Trigger:
+    """
+    Start a trigger that was resolved and checked, with ``options`` of the request. ``name``: that of the trigger and
+    its deployments; None: those of their source, with the action. Raises RequestLimitExceeded.
+    """
+    source, action, id = resolved.source, resolved.action, str(uuid4())
+    targets = [
+        Target(
+            trigger_id=id,
+            position=position,
+            server_id=server.id,
+            server_name=server.name,
+            name=name or _deployment_name(own.name, action),
+            input_values=own.input_values,
+            resource_name=own.resource_name,
+        )
+        for position, (server, own) in enumerate(resolved.targets)
+    ]
     trigger = Trigger(
         id=id,
         project_id=project_id,
-        name=request.name or _deployment_name(source.view.get("resource") or source.name, resolved.action),
-        action=resolved.action,
-        source={**source.view, **(selection.to_json() if selection else {})},
+        name=name or _deployment_name(source.view.get("resource") or source.name, action),
+        action=action,
+        source=source.view,
         stack_id=source.stack_id,
         input_values=resolved.input_values,
-        options=Options(
-            mode=request.mode or Mode.APPLY,
-            signal_transport=request.signal_transport,
-            timeout=request.timeout or source.timeout,
-            max_concurrent=request.max_concurrent,
-            max_fail_percentage=100 if request.max_fail_percentage is None else request.max_fail_percentage,
-            canary=request.canary,
-            require_window=bool(request.require_window),
-            secret=secret_of(source),
-        ),
+        options=replace(options, timeout=options.timeout or source.timeout, secret=secret_of(source)),
         requested_by=requested_by,
         schedule_id=schedule_id,
         created_at=tx.now,
     )
     return _start(tx, engine, trigger, source.content, targets)
-
-
-def new_targets(
-    trigger_id: str, resolved: Sequence[tuple[Server, TargetDefaults]], names: Iterable[str]
-) -> list[Target]:
-    """Return the targets of a new trigger. ``names``: those of the deployments."""
-    return [
-        Target(
-            trigger_id=trigger_id,
-            position=position,
-            server_id=server.id,
-            server_name=server.name,
-            name=name,
-            input_values=own.input_values,
-            resource_name=own.resource_name,
-        )
-        for position, ((server, own), name) in enumerate(zip(resolved, names, strict=True))
-    ]
 
 
 def record_failure(tx: Tx, engine: Engine, schedule: Schedule, reason: str) -> Trigger:

@@ -203,13 +203,14 @@ def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> So
         stack_id=stack.id,
         timeout=defaults.get("timeout"),
     )
-    return replace(source, secret=_secret_names(tx, source))
+    return with_secret_names(tx, source)
 
 
-def _secret_names(tx: Tx, source: Source) -> tuple[str, ...]:
+def with_secret_names(tx: Tx, source: Source) -> Source:
+    """Return the source with the names of the inputs whose values contain a secret that the transaction knows."""
     inputs = [source.input_values, *(defaults.input_values for defaults in source.own)]
     names = {name for values in inputs for name, value in values.items() if tx.secrets.contain(value)}
-    return tuple(sorted(names))
+    return replace(source, secret=tuple(sorted(names)))
 
 
 def _list_members(tx: Tx, stack: Stack, resource: Resource, *, grouped: bool) -> list[_Member]:

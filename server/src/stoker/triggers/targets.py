@@ -50,6 +50,8 @@ def resolve(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest) ->
         allow_undeclared=bool(request.allow_undeclared),
     )
     refuse_missing(source.content, ({*defaults.input_values, *values} for _, defaults in targets))
+    if (selection := request.selection) is not None:
+        source = replace(source, view={**source.view, **selection.to_json()})
     return ResolvedTrigger(source=source, action=action, targets=targets, input_values=values)
 
 
