@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stoker.http.access import SITE_ADMIN
 from stoker.http.api import Route
 from stoker.http.apis import DESCRIBED, list_apis
 from stoker.http.cfn.actions import ACTIONS
@@ -162,8 +163,19 @@ REFUSED = (
     ("POST", "/v1/{project}/software_deployments/{deployment_id}/retry"),
     ("POST", "/v1/{project}/software_triggers/{trigger_id}/retry"),
 )
+#: Requests without a body whose object has another state in this search: they succeed in ``test_openapi_answers``.
+UNREADY = (
+    ("DELETE", "/v1/{project}/software_configs/{config_id}"),
+    ("DELETE", "/v1/{project}/software_triggers/{trigger_id}"),
+    ("POST", "/v1/{project}/checks/{deployment_id}/repair"),
+    ("POST", "/v1/{project}/servers/{server}/approve"),
+    ("POST", "/v1/{project}/servers/{server}/reject"),
+)
 #: What a query must have.
-QUERY: Mapping[str, Mapping[str, str]] = {"/agent/v1/runs/{config_id}/logs": {"stream": "stdout", "offset": "0"}}
+QUERY: Mapping[str, Mapping[str, str]] = {
+    "/agent/v1/runs/{config_id}/logs": {"stream": "stdout", "offset": "0"},
+    "/v1/{project}/events": {"subject": "stacks"},
+}
 #: The queries of the APIs without a description.
 QUERIES = {
     "cfn": (
@@ -440,7 +452,8 @@ class Site:
             return {"Authorization": f"Bearer {self.contents.agent_key}"}
         if "relayKey" in schemes:
             return {"Authorization": f"Bearer {self._relay_key}"}
-        token = self.stoker.token if api_of(route) == "identity" else owner.token
+        is_of_site = api_of(route) == "identity" or route.access.allow is SITE_ADMIN.allow
+        token = self.stoker.token if is_of_site else owner.token
         return {"X-Auth-Token": token, "X-Subject-Token": owner.token, "Client-ID": CLIENT_ID}
 
     def _check(self, route: Route, path: str, answer: Answer, place: str) -> None:
@@ -472,7 +485,8 @@ class Site:
             below = ("resources?with_detail=true", "events", "template", "environment", "outputs", "export")
             reads += [f"{stack}/{part}" for part in below]
         answers = {read: owner.heat("GET", read) for read in reads}
-        assert all(answer.status < 500 for answer in answers.values()), answers
+        for read, shown in answers.items():
+            self.described.check("GET", f"/v1/{owner.project}{read}", shown)
         if answer.status == 201 and "links" in str(answer.raw) and stack.startswith("/stacks/any"):
             assert owner.heat("DELETE", stack).status == 204
         if any(answer.status in (401, 404) for answer in answers.values()) or route.verb == "DELETE":
@@ -515,6 +529,13 @@ def each_kind(routes: list[Route]) -> list[Any]:
         pytest.param(kind, route, id=f"{route.verb} {route.path} {kind}")
         for kind, route in zip(kinds, routes, strict=True)
     ]
+
+
+@pytest.mark.parametrize(("site", "route"), each_kind(list(DESCRIBED)), indirect=["site"])
+def test_every_route_succeeds_as_described(site: Site, route: Route) -> None:
+    bodies = bodies_of(route)
+    answer = site.ask(route, bodies[0][0] if bodies else None)
+    assert answer.status < 400 or (route.verb, route.path) in (*REFUSED, *UNREADY), answer.raw
 
 
 @pytest.mark.parametrize(

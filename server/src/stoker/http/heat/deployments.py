@@ -92,7 +92,7 @@ class SoftwareDeployment(Answer):
     """``config_id`` is the config that runs. Each run has another one."""
 
     id: Id
-    server_id: Id
+    server_id: str  # a stack's template may say an empty one
     config_id: Id
     input_values: dict[str, Any]
     output_values: dict[str, Any]
