@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +19,6 @@ from stoker.servers.redemption import Redemption, redeem_token
 from support.agent_protocol import SpokenAgent as Agent
 from support.agent_protocol import deploy, enroll, shown, spoken_agent, trade
 from support.in_process import Inside
-from support.server import Answer
 from support.sockets import until_read
 
 WITH_MODES = "1.0; hooks=script; modes=preview,undo,check"
@@ -33,58 +29,32 @@ def agent(stoker) -> Agent:
     return spoken_agent(stoker)
 
 
-def test_an_empty_document_has_a_revision_and_an_etag(agent):
-    answer = agent.document()
-    assert answer.status == 200
-    assert (answer.body["server_id"], answer.body["deployments"]) == (agent.id, [])
-    assert answer.headers["ETag"] == f'"{answer.body["revision"]}"'
-
-
-def test_an_unchanged_document_is_304_with_the_same_etag(agent):
-    etag = agent.document().headers["ETag"]
-    answer = agent.document(etag=etag)
-    assert (answer.status, answer.raw, answer.headers["ETag"]) == (304, b"", etag)
-
-
-def test_a_held_poll_is_answered_by_a_deployment(agent, stoker):
-    etag = agent.document().headers["ETag"]
-    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
-        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
-        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
-        until_read(poll.sock)
-        deployment = deploy(stoker, agent.id, inputs=[{"name": "a"}], input_values={"a": "b"})
-        answer = poll.getresponse()
-        (entry,) = json.loads(answer.read())["deployments"]
-    assert entry["deployment_id"] == deployment["id"]
-    assert entry["id"] == deployment["config_id"]
-    assert (entry["group"], entry["config"]) == ("script", "#!/bin/sh\n")
-    assert {each["name"]: each["value"] for each in entry["inputs"]}["a"] == "b"
-    assert answer.headers["ETag"] != etag
-
-
-def test_a_change_that_does_not_concern_the_agent_leaves_its_poll_open(agent, stoker):
-    ended, others = deploy(stoker, agent.id), []
-    assert agent.call("POST", f"/runs/{ended['config_id']}/signal", {"deploy_status_code": 0}).status == 200
-    etag = agent.document().headers["ETag"]
-    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
-        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
-        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
-        until_read(poll.sock)
-        assert stoker.heat("DELETE", f"/software_deployments/{ended['id']}").status == 204
-        others.append(deploy(stoker, agent.id)["id"])
-        entries = json.loads(poll.getresponse().read())["deployments"]
-    assert [entry["deployment_id"] for entry in entries] == others
-
-
 @contextmanager
-def held_poll(agent: Agent, etag: str = "") -> Iterator[Callable[[], dict[str, Any]]]:
-    """Poll with an ETag, by default the present document's; yields a function that awaits the next document."""
+def held_poll(agent: Agent, etag: str = "") -> Iterator[Callable[[], Any]]:
+    """Poll with an ETag, by default the present document's; yields a function that awaits the answer's body."""
     etag = etag or agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
     with closing(http.client.HTTPConnection("127.0.0.1", agent.stoker.port, timeout=60)) as poll:
         headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag, "X-Stoker-Agent": WITH_MODES}
         poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
         until_read(poll.sock)
         yield lambda: json.loads(poll.getresponse().read())
+
+
+def test_polls_are_answered_by_changes(agent, stoker):
+    answer = agent.document()
+    etag = answer.headers["ETag"]
+    assert (answer.body["server_id"], answer.body["deployments"]) == (agent.id, [])
+    assert etag == f'"{answer.body["revision"]}"'
+    unchanged = agent.document(wait=1, etag=etag)
+    assert (unchanged.status, unchanged.raw, unchanged.headers["ETag"]) == (304, b"", etag)
+    with held_poll(agent, etag) as await_document:
+        deployment = deploy(stoker, agent.id, inputs=[{"name": "a"}], input_values={"a": "b"})
+        document = await_document()
+    (entry,) = document["deployments"]
+    assert (entry["deployment_id"], entry["id"]) == (deployment["id"], deployment["config_id"])
+    assert (entry["group"], entry["config"]) == ("script", "#!/bin/sh\n")
+    assert {each["name"]: each["value"] for each in entry["inputs"]}["a"] == "b"
+    assert document["revision"] != answer.body["revision"]
 
 
 def test_results_do_not_send_the_rest_of_the_document_again(agent, stoker):
@@ -114,8 +84,11 @@ def test_an_agent_that_polls_after_its_report_gets_the_rest_at_the_end_of_its_wa
     assert (rest.status, [entry["id"] for entry in rest.body["deployments"]]) == (200, [new["config_id"]])
 
 
-def test_the_deletion_of_a_run_that_the_agent_has_reported_leaves_its_poll_open(agent, stoker):
+@pytest.mark.parametrize("reported", ["before its poll", "during its poll"])
+def test_the_deletion_of_a_run_that_the_agent_has_reported_leaves_its_poll_open(agent, stoker, reported):
     ended = deploy(stoker, agent.id)
+    if reported == "before its poll":
+        agent.finish(ended["config_id"])
     with held_poll(agent) as await_document:
         agent.finish(ended["config_id"])
         assert stoker.heat("DELETE", f"/software_deployments/{ended['id']}").status == 204
@@ -169,34 +142,10 @@ def test_the_end_of_a_checked_run_is_sent_to_its_agent_which_checks_the_effect(a
 
 def test_a_held_poll_of_a_replaced_machine_gets_no_document(agent, stoker):
     deploy(stoker, agent.id)
-    etag = agent.document().headers["ETag"]
-    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
-        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
-        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
-        until_read(poll.sock)
+    with held_poll(agent) as await_answer:
         again = stoker.heat("POST", "/servers", {"name": agent.name, "again": True})
         assert trade(stoker, again.body["enrollment"]["token"], "another machine").status == 201
-        assert poll.getresponse().status == 401
-
-
-def test_a_run_is_delivered_when_the_next_poll_acknowledges_its_document(agent, stoker):
-    deployment = deploy(stoker, agent.id)
-    path = f"/software_deployments/{deployment['id']}/runs"
-
-    def run():
-        return stoker.heat("GET", path).body["runs"][0]
-
-    answer = agent.document()
-    stoker.until(lambda: run()["channel"] == "STOKER_PUSH")  # it was sent, and may be lost
-    assert (run()["state"], run()["delivered_time"]) == ("QUEUED", None)
-    agent.document(etag=answer.headers["ETag"])
-    stoker.until(lambda: run()["state"] == "DELIVERED")
-    assert run()["delivered_time"] is not None
-
-
-def test_a_poll_without_a_change_ends_at_its_timeout(agent):
-    etag = agent.document().headers["ETag"]
-    assert agent.document(wait=1, etag=etag).status == 304
+        assert await_answer()["code"] == 401
 
 
 def test_a_signal_completes_once_and_may_be_repeated(agent, stoker):
@@ -211,26 +160,12 @@ def test_a_signal_completes_once_and_may_be_repeated(agent, stoker):
     assert agent.entries() == []
 
 
-def test_a_failing_signal_fails_with_its_reason(agent, stoker):
-    deployment = deploy(stoker, agent.id)
-    said = {"deploy_stdout": "", "deploy_stderr": "boom", "deploy_status_code": 3, "deploy_status_reason": "Timed out"}
-    assert agent.call("POST", f"/runs/{deployment['config_id']}/signal", said).body == {"status": "FAILED"}
-    assert "Timed out" in shown(stoker, deployment)["status_reason"]
-
-
 def test_a_signal_of_950_kilobytes_with_odd_characters_is_stored_completely(agent, stoker):
     deployment = deploy(stoker, agent.id)
     text = "\0\x1b☃" + "x" * 949_000
     said = {"deploy_stdout": text, "deploy_stderr": "", "deploy_status_code": 0}
     assert agent.call("POST", f"/runs/{deployment['config_id']}/signal", said).status == 200
     assert shown(stoker, deployment)["output_values"]["deploy_stdout"] == text
-
-
-def test_progress_is_the_deployments_status_reason(agent, stoker):
-    deployment = deploy(stoker, agent.id)
-    said = {"state": "RUNNING", "percent": 42, "message": "half way"}
-    assert agent.call("POST", f"/runs/{deployment['config_id']}/progress", said).status == 204
-    assert shown(stoker, deployment)["status_reason"] == "Running (42 %): half way"
 
 
 def test_the_reason_why_a_run_waits_is_its_status_reason(agent, stoker):
@@ -266,21 +201,6 @@ def test_invalid_progress_changes_nothing(agent, stoker, wrong):
     assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
 
 
-def test_output_arrives_in_order_and_once(agent, stoker):
-    deployment = deploy(stoker, agent.id)
-
-    def send(offset: int, data: bytes, stream: str = "stdout") -> Answer:
-        return agent.call("POST", f"/runs/{deployment['config_id']}/logs?stream={stream}&offset={offset}", data)
-
-    assert send(0, b"hello ").body == {"offset": 6}
-    assert send(0, b"hello world").body == {"offset": 11}
-    assert send(3, b"lo").body == {"offset": 11}
-    assert send(99, b"gap").body == {"offset": 11}
-    assert send(0, b"err", "stderr").body == {"offset": 3}
-    logs = stoker.heat("GET", f"/software_deployments/{deployment['id']}/logs").body["logs"]
-    assert "".join(each["data"] for each in logs if each["stream"] == "stdout") == "hello world"
-
-
 @pytest.mark.parametrize("query", ["", "stream=stdlog&offset=0", "stream=stdout&offset=-1", "stream=stdout&offset=x"])
 def test_invalid_offsets_of_output_are_refused(agent, stoker, query):
     deployment = deploy(stoker, agent.id)
@@ -291,26 +211,6 @@ def test_more_output_than_a_call_may_carry_is_refused(agent, stoker):
     path = f"/runs/{deploy(stoker, agent.id)['config_id']}/logs?stream=stdout&offset=0"
     assert agent.call("POST", path, b"x" * 256 * 1024).body == {"offset": 256 * 1024}
     assert agent.call("POST", path, b"x" * (256 * 1024 + 1)).status == 400
-
-
-def test_another_servers_run_does_not_exist(agent, stoker):
-    server, token = enroll(stoker)
-    other = Agent(stoker, server["id"], server["name"], trade(stoker, token).body["key"])
-    deployment = deploy(stoker, other.id)
-    run = f"/runs/{deployment['config_id']}"
-    unknown = "/runs/11111111-1111-1111-1111-111111111111"
-    for path, body in (
-        ("/signal", {"deploy_status_code": 0}),
-        ("/progress", {"state": "RUNNING"}),
-        ("/logs?stream=stdout&offset=0", b"x"),
-    ):
-        theirs, nobodys = agent.call("POST", run + path, body), agent.call("POST", unknown + path, body)
-        assert theirs.status == nobodys.status == 404
-        assert theirs.raw.replace(deployment["config_id"].encode(), b"") == nobodys.raw.replace(
-            unknown[6:].encode(), b""
-        )
-    assert agent.entries() == []
-    assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
 
 
 def test_missing_and_wrong_keys_and_user_tokens_are_refused(agent, stoker):
@@ -333,49 +233,20 @@ def test_an_invalid_enrollment_is_refused(stoker, body):
     assert stoker.request("POST", "/agent/v1/enroll", body).status == 400
 
 
-def test_the_agents_header_contains_version_and_hooks(agent, stoker):
-    agent.document(X_Stoker_Agent="9.9; hooks=script,foo")
-    server = stoker.heat("GET", f"/servers/{agent.name}").body["server"]
-    assert (server["status"], server["agent_version"], server["hooks"]) == ("ONLINE", "9.9", ["script", "foo"])
-    assert server["hostname"] == "h"
-
-
-def test_servers_are_listed_shown_and_named_once(agent, stoker):
-    listed = stoker.heat("GET", "/servers").body["servers"]
-    server = stoker.heat("GET", f"/servers/{agent.id}").body["server"]
-    assert server.pop("facts") is None
-    assert server in listed
-    assert stoker.heat("POST", "/servers", {"name": agent.name}).status == 409
-    for name in ("", "a/b", "\n", 5, None, "x" * 256):
-        assert stoker.heat("POST", "/servers", {"name": name}).status == 400
-    assert stoker.heat("GET", "/servers/nobody").status == 404
-
-
-def test_the_install_script_is_python_and_contains_the_url(stoker):
-    answer = stoker.request("GET", "/agent/v1/install")
-    assert answer.status == 200
-    compile(answer.raw, "install", "exec")
-    assert f"URL = {stoker.url!r}".encode() in answer.raw
-    assert b'"@' not in answer.raw
-
-
-def test_the_zipapp_runs_and_its_tag_is_its_digest(stoker, tmp_path):
-    first = stoker.request("GET", "/agent/v1/stoker-agent.pyz")
-    assert first.status == 200
-    path = Path(tmp_path, "agent.pyz")
-    path.write_bytes(first.raw)
-    assert zipfile.is_zipfile(path)
-    done = subprocess.run([sys.executable, str(path), "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.strip()
-    assert first.headers["ETag"] == f'"{hashlib.sha256(first.raw).hexdigest()}"'
-
-
-def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path):
-    """The real agent and its hook for files."""
+@pytest.fixture
+def real_agent(stoker, tmp_path) -> tuple[str, Callable[[], Any]]:
+    """The id of the server of a real agent, and a function that runs what its document has."""
     server, token = enroll(stoker)
     agent, root = [sys.executable, "-m", "stoker_agent"], ["--root", str(tmp_path / "root")]
     command = [*agent, "enroll", "--url", stoker.url, *root]
     subprocess.run(command, input=token.encode(), check=True, capture_output=True)
+    return server["id"], lambda: subprocess.run(
+        [*agent, "run-once", *root], check=True, capture_output=True, timeout=60
+    )
+
+
+def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path, real_agent):
+    server_id, run_once = real_agent
     path = tmp_path / "secret.conf"
     config = {
         "group": "file",
@@ -383,12 +254,12 @@ def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path):
         "inputs": [{"name": "word", "secret": True}],
     }
     source = stoker.heat("POST", "/software_configs", config).body["software_config"]
-    body = {"config_id": source["id"], "server_id": server["id"], "signal_transport": "STOKER_SIGNAL"}
+    body = {"config_id": source["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL"}
     body["input_values"] = {"word": "s3cret-word"}
     deployment = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
     runs = []
     for changed in (True, False):
-        subprocess.run([*agent, "run-once", *root], check=True, capture_output=True, timeout=60)
+        run_once()
         runs = stoker.heat("GET", f"/software_deployments/{deployment}/runs").body["runs"]
         assert (runs[0]["status"], runs[0]["changed"]) == ("COMPLETE", changed)
         stoker.heat("PUT", f"/software_deployments/{deployment}", {"status": "IN_PROGRESS"})
@@ -426,15 +297,12 @@ def test_only_the_agent_reads_a_secret_input(agent, stoker):
     assert [each["input_values"] for each in runs] == [starred, starred]
 
 
-def test_a_script_may_report_whether_it_changed_the_server(stoker, tmp_path):
-    server, token = enroll(stoker)
-    agent, root = [sys.executable, "-m", "stoker_agent"], ["--root", str(tmp_path / "root")]
-    command = [*agent, "enroll", "--url", stoker.url, *root]
-    subprocess.run(command, input=token.encode(), check=True, capture_output=True)
+def test_a_script_may_report_whether_it_changed_the_server(stoker, real_agent):
+    server_id, run_once = real_agent
     for word, changed in (("true", True), ("false", False)):
         script = f"#!/bin/sh\necho {word} > $heat_outputs_path.deploy_changed\n"
-        deployment = deploy(stoker, server["id"], script)
-        subprocess.run([*agent, "run-once", *root], check=True, capture_output=True, timeout=60)
+        deployment = deploy(stoker, server_id, script)
+        run_once()
         found = shown(stoker, deployment)
         assert (found["status"], found["changed"], found["changed_items"]) == ("COMPLETE", changed, 0)
 

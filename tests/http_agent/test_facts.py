@@ -7,7 +7,7 @@ import json
 import pytest
 
 from support.agent_protocol import spoken_agent
-from support.templates import define, on
+from support.templates import define, on, template
 
 FACTS = {
     "os": {"id": "debian", "family": "debian", "name": "Debian GNU/Linux", "version": "12"},
@@ -35,39 +35,30 @@ def test_facts_are_stored_shown_and_replaced(stoker, agent):
     server = shown(stoker, agent)
     assert server["facts"] == FACTS
     assert (server["os"], server["address"]) == ("Debian GNU/Linux 12", "10.0.0.5")
+    assert server["facts_at"].endswith("Z")
+    assert listed(stoker, agent) == {name: value for name, value in server.items() if name != "facts"}
+    agent.call("PUT", "/facts", dict(reversed(FACTS.items())))
+    assert shown(stoker, agent) == server, "unchanged facts keep their time"
     assert agent.call("PUT", "/facts", {"os": {"id": "alpine"}}).status == 204
     server = shown(stoker, agent)
     assert (server["facts"], server["os"], server["address"]) == ({"os": {"id": "alpine"}}, "alpine", None)
+    assert listed(stoker, agent) == {name: value for name, value in server.items() if name != "facts"}
 
 
-def test_lists_show_the_system_and_the_address_only(stoker, agent):
-    agent.call("PUT", "/facts", FACTS)
-    listed = {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
-    assert (listed["os"], listed["address"]) == ("Debian GNU/Linux 12", "10.0.0.5")
-    assert listed["facts_at"].endswith("Z")
-    assert "facts" not in listed
-    agent.call("PUT", "/facts", {"os": {"id": "alpine"}})
-    listed = {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
-    assert (listed["os"], listed["address"]) == ("alpine", None)
+def listed(stoker, agent):
+    """The server among all servers."""
+    return {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
 
 
 def test_lists_show_why_an_agent_can_start_no_run(stoker, agent):
     reason = "the agent cannot write /var/lib/stoker-agent/runs: No space left on device"
     agent.call("PUT", "/facts", {**FACTS, "problem": reason})
-    listed = {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
-    assert (listed["problem"], shown(stoker, agent)["problem"]) == (reason, reason)
+    assert listed(stoker, agent)["problem"] == shown(stoker, agent)["problem"] == reason
     [line] = [line for line in stoker.run("server", "list").stdout.splitlines() if agent.id in line]
-    assert f"{listed['status']} (cannot run)" in line
+    assert f"{shown(stoker, agent)['status']} (cannot run)" in line
     assert reason in stoker.run("server", "show", agent.name).stdout
     agent.call("PUT", "/facts", FACTS)
     assert shown(stoker, agent)["problem"] is None
-
-
-def test_unchanged_facts_keep_their_time(stoker, agent):
-    agent.call("PUT", "/facts", FACTS)
-    before = shown(stoker, agent)
-    agent.call("PUT", "/facts", dict(reversed(FACTS.items())))
-    assert shown(stoker, agent) == before
 
 
 def test_unknown_facts_become_facts_of_the_site(stoker, agent):
@@ -131,12 +122,6 @@ def test_facts_have_a_limit(agent):
     assert agent.call("PUT", "/facts", {"custom": {"a": "x" * 33_000}}).status in (400, 413)
 
 
-def test_facts_are_deleted_with_their_server(stoker, agent):
-    agent.call("PUT", "/facts", FACTS)
-    assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
-    assert agent.call("PUT", "/facts", FACTS).status == 401
-
-
 def test_a_deployment_whose_hook_is_missing_is_refused(stoker, agent):
     agent.call("PUT", "/facts", {"hooks": ["script"]})
     body = {"name": "c", "group": "cobol", "config": "x"}
@@ -152,21 +137,11 @@ def test_a_deployment_whose_hook_is_missing_is_refused(stoker, agent):
     assert len(agent.entries()) == 1
 
 
-def test_a_preview_refuses_missing_hooks_and_warns_of_missing_programs(stoker, agent):
+@pytest.mark.parametrize(("group", "program"), [("ansible", "ansible-playbook"), ("script", None)])
+def test_a_preview_warns_of_a_missing_program(stoker, agent, group, program):
     agent.call("PUT", "/facts", {"hooks": ["ansible", "script"], "tools": {"git": "2"}})
-
-    def preview(group):
-        resources = {
-            "config": define("OS::Heat::SoftwareConfig", group=group, config="x"),
-            "app": on(agent.id),
-        }
-        template = {"heat_template_version": "2018-08-31", "resources": resources}
-        return stoker.heat("POST", "/stacks/preview", {"stack_name": "previewed", "template": template})
-
-    refused = preview("cobol")
-    assert refused.status == 400
-    assert "resources.app.properties.server: server" in refused.body["error"]["message"]
-    accepted = preview("ansible")
-    assert accepted.status == 200
-    assert "has no ansible-playbook, which the hook of the group 'ansible' calls" in accepted.headers["Warning"]
-    assert preview("script").headers["Warning"] is None
+    said = template({"config": define("OS::Heat::SoftwareConfig", group=group, config="x"), "app": on(agent.id)})
+    answer = stoker.heat("POST", "/stacks/preview", {"stack_name": "previewed", "template": said})
+    warning = answer.headers["Warning"]
+    assert (answer.status, warning is None) == (200, program is None)
+    assert program is None or f"has no {program}, which the hook of the group '{group}' calls" in warning

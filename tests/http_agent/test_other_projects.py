@@ -1,4 +1,4 @@
-"""Another project may name a server as its deployment's: nothing of that is the server's agent's."""
+"""An agent has no access to runs of other servers, or of projects that name its server as their deployment's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from support.agent_protocol import deploy, shown, spoken_agent
 from support.server import Answer, Served
+
+ABSENT = "11111111-1111-1111-1111-111111111111"
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +43,11 @@ def run(stoker, deployment):
     return stoker.heat("GET", f"/software_deployments/{deployment['id']}/runs").body["runs"][0]
 
 
-def test_an_agent_cannot_end_a_deployment_of_another_project(stoker, elsewhere, agent):
-    theirs = deploy(elsewhere, agent.id)
+@pytest.mark.parametrize("owner", ["another server", "another project"])
+def test_an_agent_cannot_end_the_run_of_another(stoker, elsewhere, agent, owner):
+    other, server_id = (stoker, spoken_agent(stoker).id) if owner == "another server" else (elsewhere, agent.id)
+    theirs, unknown = deploy(other, server_id), {"id": ABSENT, "config_id": ABSENT}
+    before = shown(other, theirs)
     for project in (stoker.project, elsewhere.project):
         assert signalled(stoker, agent, project, theirs) == 404
     for path, body in (
@@ -50,8 +55,11 @@ def test_an_agent_cannot_end_a_deployment_of_another_project(stoker, elsewhere, 
         ("progress", {"percent": 5}),
         ("logs?stream=stdout&offset=0", b"text"),
     ):
-        assert agent.call("POST", f"/runs/{theirs['config_id']}/{path}", body).status == 404
-    assert shown(elsewhere, theirs)["status"] == "IN_PROGRESS"
+        answers = [agent.call("POST", f"/runs/{run['config_id']}/{path}", body) for run in (theirs, unknown)]
+        assert [answer.status for answer in answers] == [404, 404]
+        assert answers[0].raw.replace(theirs["config_id"].encode(), ABSENT.encode()) == answers[1].raw
+    assert shown(other, theirs) == before
+    assert agent.entries() == []
     own = deploy(stoker, agent.id)
     assert signalled(stoker, agent, stoker.project, own) == 200
     assert shown(stoker, own)["status"] == "COMPLETE"
