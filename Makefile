@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers console console-types pictures test nightly soak faults vm tempest test-fast lint types imports check shapes bench bench-vs-heat clean
+.PHONY: demo peers console console-types pictures test nightly soak faults tempest test-fast lint types imports check shapes bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -53,10 +53,6 @@ soak: $(STAMP)
 # Every fault of a site of several processes, three times, with 300 agents; `make test` has some of the faults.
 faults: $(STAMP)
 	STOKER_TEST_FAULTS=3 $(BIN)/python -m pytest -s tests/journeys/test_faults.py
-
-# A virtual machine boots on Stoker's user data: minutes without hardware virtualization.
-vm: $(STAMP)
-	STOKER_TEST_VM=1 $(BIN)/python -m pytest -s tests/machines/test_full_boot.py
 
 # heat-tempest-plugin against Stoker on the OpenStack that STOKER_TEST_OPENSTACK, a clouds.yaml, names.
 tempest: $(STAMP)
