@@ -10,19 +10,14 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
 from support.accounts import PASSWORD, Account, create_account, create_project
 from support.agent_protocol import SpokenAgent, trade
-from support.http_stub import Answering, Asked, Said
+from support.http_stub import Answering, Asked, Said, forward
 from support.ports import free_port
 from support.server import Served, served
-
-#: Headers that concern one connection only.
-_HOP = ("connection", "content-length", "host", "transfer-encoding", "accept-encoding")
-
 
 #: A template without resources.
 EMPTY = "heat_template_version: 2021-04-16\n"
@@ -40,29 +35,7 @@ class Service:
     def decide(self, asked: Asked) -> Said:
         """Return the test's answer, or else the service's."""
         said = self.answer(asked)
-        return self.forward(asked) if said is None else said
-
-    def forward(self, asked: Asked) -> Said:
-        """Return the service's answer."""
-        connection = HTTPConnection("127.0.0.1", self.stoker.port, timeout=120)
-        headers = {name: value for name, value in asked.headers.items() if name not in _HOP}
-        connection.request(asked.verb, asked.target, asked.body or None, headers)
-        answer = connection.getresponse()
-        kept = {name: value for name, value in answer.getheaders() if name.lower() not in _HOP}
-        if "event-stream" in (answer.headers["Content-Type"] or ""):
-            return Said(answer.status, headers=kept, stream=_pieces(connection, answer))
-        body = answer.read()
-        connection.close()
-        return Said(answer.status, body, kept)
-
-
-def _pieces(connection: HTTPConnection, answer: HTTPResponse) -> Iterator[bytes]:
-    try:
-        while piece := answer.read1(65536):
-            yield piece
-        yield b""
-    finally:
-        connection.close()
+        return forward(self.stoker.port, asked) if said is None else said
 
 
 @contextmanager
@@ -199,7 +172,7 @@ class Site:
         """Answer with what ``change`` makes of the service's answers."""
 
         def answer(asked: Asked) -> Said:
-            said = self.service.forward(asked)
+            said = forward(self.stoker.port, asked)
             if said.status >= 300:
                 return said
             return Said(said.status, json.dumps(change(json.loads(said.raw))).encode(), said.headers)

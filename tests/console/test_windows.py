@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from support import waiting
 from support.accounts import create_project
-from support.path_proxy import path_proxy
+from support.http_stub import Asked, Said, answering, forward
 from support.ports import free_port
 from support.server import Served
 from support.source_code import SERVER
@@ -81,7 +81,8 @@ def test_a_hidden_window_closes_its_stream_and_catches_up(open_window, site, new
 
 def test_a_console_below_the_path_of_a_proxy_is_live(open_window, site, new_stack):
     page = open_window("").page.context.new_page()
-    with path_proxy(site.stoker.port, "/sites/stoker") as url:
+    with answering(lambda asked: forward(site.stoker.port, asked, "/sites/stoker")) as proxy:
+        url = f"{proxy.url}/sites/stoker"
         page.goto(f"{url}/console/p/{site.stoker.project}/stacks")
         sign_in(page, "admin", site.stoker.environment["OS_PASSWORD"])
         expect(page.locator("tbody tr").first).to_be_visible()
@@ -94,9 +95,13 @@ def test_a_console_below_the_path_of_a_proxy_is_live(open_window, site, new_stac
 
 
 def test_a_proxy_that_holds_a_stream_back_is_named(open_window, site):
+    def hold_back(asked: Asked) -> Said:
+        said = forward(site.stoker.port, asked, "/stoker")
+        return said if said.stream is None else Said(said.status, b"".join(said.stream), said.headers)
+
     page = open_window("").page.context.new_page()
-    with path_proxy(site.stoker.port, "/stoker", is_buffering=True) as url:
-        page.goto(f"{url}/console/p/{site.stoker.project}/stacks")
+    with answering(hold_back) as proxy:
+        page.goto(f"{proxy.url}/stoker/console/p/{site.stoker.project}/stacks")
         sign_in(page, "admin", site.stoker.environment["OS_PASSWORD"])
         expect(page.locator("tbody tr").first).to_be_visible()
         expect(page.locator(HELD)).to_contain_text("a proxy holds the stream back")

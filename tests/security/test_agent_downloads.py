@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -14,29 +11,9 @@ from stoker_agent.transports.base import Making
 from stoker_agent.transports.url import Request
 from stoker_agent.web import DOCUMENT, Limit, Refused, Web
 from support.certificates import Authority
+from support.raw import answering_bytes
 
 SECRETS = {"Authorization": "Bearer key", "X-Auth-Token": "token"}
-
-
-@contextmanager
-def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Yield the port of a server that calls ``answer`` with each connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    with connection, suppress(OSError):
-                        answer(connection)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join(60)
 
 
 @pytest.mark.parametrize("length", [None, 2**40])
@@ -51,7 +28,7 @@ def test_an_answer_without_end_is_refused_at_its_limit(length):
         while True:
             sent += connection.send(bytes(2**20))
 
-    with answering(answer) as port:
+    with answering_bytes(answer) as port:
         source = Request({"metadata_url": f"http://127.0.0.1:{port}/object"}, Making())
         with pytest.raises(Refused, match=f"the document of 127.0.0.1:{port} has more than {DOCUMENT.most} bytes"):
             source.fetch(0)
@@ -60,7 +37,7 @@ def test_an_answer_without_end_is_refused_at_its_limit(length):
 
 
 def test_every_answer_has_a_limit():
-    with answering(lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(1001))) as port:
+    with answering_bytes(lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(1001))) as port:
         web = Web()
         with pytest.raises(Refused, match=r"the program of .* has more than 1000 bytes"):
             web.call("GET", f"http://127.0.0.1:{port}/", limit=Limit("the program", 1000))
@@ -83,7 +60,7 @@ def test_a_redirect_from_https_to_http_does_not_keep_credentials(tmp_path):
             received.append(connection.recv(65536).decode())
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
-    with answering(answer) as port:
+    with answering_bytes(answer) as port:
         assert Web(str(files.file)).call("GET", f"https://127.0.0.1:{port}/", headers=SECRETS).body == b"ok"
     first, second = received
     assert all(secret in first for secret in SECRETS.values())

@@ -7,22 +7,19 @@ Stoker signed; what lies between them is the test's.
 from __future__ import annotations
 
 import copy
-import http.client
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from email import message_from_string as message
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.backends import CLIENT, ask, created, outputs, status
-from support.http_stub import Answering, Asked, Said, answering
+from support.http_stub import Answering, Asked, Said, answering, forward
 from support.server import Served, served, served_on
 from support.templates import config, deployment, server, template
 
@@ -47,12 +44,7 @@ class Carrier:
         if self.documents is not None and asked.verb == "GET" and asked.path.startswith("/messaging/"):
             return Said(body={"messages": [{"body": each} for each in self.documents], "links": []})
         assert self.stoker is not None
-        path = f"{asked.path}?{urlencode(asked.query)}" if asked.query else asked.path
-        with closing(http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=60)) as connection:
-            connection.request(asked.verb, path, asked.body, dict(asked.headers))
-            answer = connection.getresponse()
-            headers = {name: value for name, value in answer.getheaders() if name.lower() != "content-length"}
-            return Said(answer.status, answer.read(), headers)
+        return forward(self.stoker.port, asked)
 
 
 @pytest.fixture(scope="module")

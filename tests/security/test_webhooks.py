@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from support.accounts import Account, create_account, create_project
 from support.backends import CLIENT
 from support.certificates import Authority
 from support.http_stub import Asked, Said, answering
+from support.raw import answering_bytes
 from support.server import Served, served_on
 from support.templates import define
 
@@ -199,39 +201,16 @@ def test_users_cannot_set_framing_headers() -> None:
     assert asked.headers.get("connection", "") != "X-Mine"
 
 
-class Dripping:
-    """An HTTP server whose answer's head never ends."""
+def test_a_call_ends_although_the_head_of_the_answer_continues() -> None:
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        while True:  # until the client closes the connection
+            connection.sendall(b"x")
+            time.sleep(0.05)
 
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
-        self.stopped = threading.Event()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        connection, _ = self._listener.accept()
-        with connection:
-            connection.recv(65536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-            while not self.stopped.wait(0.05):
-                try:
-                    connection.sendall(b"x")
-                except OSError:
-                    return
-
-    def close(self) -> None:
-        self.stopped.set()
-        self._thread.join(60)
-        self._listener.close()
-
-
-def test_a_call_ends_although_the_answer_continues() -> None:
-    dripping = Dripping()
     client = WebhookClient(Targets.of("127.0.0.0/8"), 0.5, ssl.create_default_context())
-    with pytest.raises(WebhookFailed, match=r"took too long|timed out"):
-        client.post(dripping.url, b"{}", {})
-    dripping.close()
+    with answering_bytes(drip) as port, pytest.raises(WebhookFailed, match=r"took too long|timed out"):
+        client.post(f"http://127.0.0.1:{port}/", b"{}", {})
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import socket
 import ssl
@@ -51,6 +52,33 @@ class Said:
     @property
     def raw(self) -> bytes:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+#: Headers that concern one connection only, or that ask for an encoding.
+_HOP = ("accept-encoding", "connection", "content-length", "keep-alive", "transfer-encoding")
+
+
+def forward(port: int, asked: Asked, prefix: str = "") -> Said:
+    """Return the answer of a server of this machine, as a reverse proxy that serves it below ``prefix``."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    headers = {name: value for name, value in asked.headers.items() if name not in _HOP}
+    connection.request(asked.verb, asked.target.removeprefix(prefix), asked.body or None, headers)
+    answer = connection.getresponse()
+    kept = {name: value for name, value in answer.getheaders() if name.lower() not in _HOP}
+    if "event-stream" in (answer.headers["Content-Type"] or ""):
+        return Said(answer.status, headers=kept, stream=_pieces(connection, answer))
+    body = answer.read()
+    connection.close()
+    return Said(answer.status, body, kept)
+
+
+def _pieces(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        while piece := answer.read1(65536):
+            yield piece
+        yield b""
+    finally:
+        connection.close()
 
 
 class Answering:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,8 +65,27 @@ def is_closed(connection: socket.socket) -> bool:
 
 def send_all(connection: socket.socket, *parts: bytes) -> None:
     """Send as much as the server accepts; a server that refuses may close the connection early."""
-    try:
+    with suppress(ConnectionError):
         for part in parts:
             connection.sendall(part)
-    except ConnectionError:
-        pass
+
+
+@contextmanager
+def answering_bytes(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Yield the port of a server that calls ``answer`` with each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, suppress(OSError):
+                        answer(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(60)
