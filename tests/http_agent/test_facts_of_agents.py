@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from support.agents import own_agent
+from support.agents import enrolled_agent
 from support.templates import define, template
 
 
 @pytest.mark.slow
 def test_an_agent_s_facts_select_its_server(stoker, tmp_path):
     server = define("OS::Heat::DeployedServer", name="facts1")
-    with own_agent(tmp_path) as agent:
-        agent.enroll(stoker, "facts1")
-        agent.start()
+    with enrolled_agent(tmp_path, stoker, "facts1") as agent:
 
         def shown():
             return stoker.heat("GET", "/servers/facts1").body["server"]

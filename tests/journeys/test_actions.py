@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.agents import OwnAgent, own_agent
+from journeys.conftest import StackSite
+from support.agents import enrolled_agent
 from support.server import Served, served
-from support.templates import define, template
+from support.templates import define
 
 pytestmark = pytest.mark.slow
 
@@ -40,42 +40,15 @@ def stoker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture
-def agent(stoker: Served, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OwnAgent]:
-    with own_agent(tmp_path / "agent") as agent:
-        agent.enroll(stoker, f"m{abs(hash(request.node.name)) % 10**8}")
-        agent.start()
-        yield agent
-
-
-@dataclass
-class Site:
-    """One stack on one machine, driven by the command line."""
-
-    stoker: Served
-    agent: OwnAgent
-    folder: Path
-    server: str
-
-    @property
-    def name(self) -> str:
-        return f"s-{self.server}"
+class Site(StackSite):
+    """The deployments of the stack trace what runs."""
 
     def resource(self, value: int, **properties: Any) -> dict[str, Any]:
         shared = {"config": {"get_resource": "config"}, "server": self.server, "input_values": {"v": value}}
         return define("OS::Heat::SoftwareDeployment", **{**shared, **properties})
 
     def template(self, **resources: Any) -> str:
-        path = self.folder / "t.json"
-        body = template({"config": CONFIG, **resources})
-        path.write_text(json.dumps(body))
-        return str(path)
-
-    def stack(self, verb: str, *words: str, check: bool = True, **resources: Any) -> str:
-        """Run ``stoker stack``, with a template if there are resources. Return what it printed."""
-        template = ("-t", self.template(**resources)) if resources else ()
-        done = self.stoker.run("stack", verb, self.name, *template, *words, check=check)
-        return done.stdout + done.stderr
+        return super().template(config=CONFIG, **resources)
 
     @contextmanager
     def background(self, verb: str, *words: str, code: int, **resources: Any) -> Iterator[list[str]]:
@@ -118,9 +91,9 @@ class Site:
 
 
 @pytest.fixture
-def site(stoker: Served, agent: OwnAgent, tmp_path: Path) -> Site:
-    server = json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"]
-    return Site(stoker, agent, tmp_path, stoker.json("server", "show", server)["name"])
+def site(stoker: Served, tmp_path: Path) -> Iterator[Site]:
+    with enrolled_agent(tmp_path / "agent", stoker, tmp_path.name) as agent:
+        yield Site(stoker, agent, tmp_path)
 
 
 def test_a_failed_update_is_repeated_with_update(site: Site) -> None:
@@ -252,9 +225,7 @@ def test_a_renamed_nested_stack_is_created_after_the_removal_of_the_old_one(site
 
 
 def test_another_name_of_a_server_is_another_machine(site: Site, tmp_path: Path) -> None:
-    with own_agent(tmp_path / "second") as second:
-        second.enroll(site.stoker, f"{site.server}-b")
-        second.start()
+    with enrolled_agent(tmp_path / "second", site.stoker, f"{site.server}-b") as second:
 
         def on(name: str, value: int) -> dict[str, Any]:
             machine = define("OS::Heat::DeployedServer", name=name)

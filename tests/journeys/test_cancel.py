@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from support.agent_protocol import SpokenAgent, deploy, shown
-from support.agents import OwnAgent, own_agent
-from support.server import Served, served
+from support.agent_protocol import deploy, shown
+from support.agents import own_agent
+from support.server import served
 
 #: Ends only when it must, as does its child.
 DEAF = (
@@ -32,12 +31,6 @@ def agent(stoker, tmp_path):
     with own_agent(tmp_path / "agent") as made:
         made.enroll(stoker, "machine")
         yield made
-
-
-def spoken(stoker: Served, agent: OwnAgent) -> SpokenAgent:
-    """The same server's, by hand."""
-    said = json.loads(agent.root.joinpath("etc", "agent.json").read_text())
-    return SpokenAgent(stoker, said["server_id"], "machine", said["key"])
 
 
 def cancel(stoker, made) -> dict:
@@ -72,7 +65,7 @@ def ended(stoker, made) -> dict:
 
 def test_a_cancelled_run_is_ended_cleaned_up_and_reported(stoker, agent):
     agent.start()
-    made = deploy(stoker, spoken(stoker, agent).id, HEARING, options=CLEANUP)
+    made = deploy(stoker, agent.spoken.id, HEARING, options=CLEANUP)
     pids = begun(stoker, agent, made)
     found = cancel(stoker, made)
     assert (found["status"], found["status_reason"]) == ("IN_PROGRESS", "Cancelling")
@@ -87,7 +80,7 @@ def test_a_cancelled_run_is_ended_cleaned_up_and_reported(stoker, agent):
 
 def test_a_server_killed_during_a_cancellation_receives_the_result(stoker, agent):
     agent.start()
-    made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1})
+    made = deploy(stoker, agent.spoken.id, DEAF, options={**CLEANUP, "cancel_grace": 1})
     pids = begun(stoker, agent, made)
     cancel(stoker, made)
     stoker.kill9()
@@ -98,7 +91,7 @@ def test_a_server_killed_during_a_cancellation_receives_the_result(stoker, agent
 
 
 def test_an_offline_agent_never_begins_a_cancelled_run(stoker, agent):
-    by_hand = spoken(stoker, agent)
+    by_hand = agent.spoken
     made = deploy(stoker, by_hand.id, HEARING, options=CLEANUP)
     assert len(by_hand.entries()) == 1  # it has it, and dies before it can acknowledge it
     stoker.until(lambda: run_of(stoker, made)["channel"] == "STOKER_PUSH")

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from stoker_client.cli.main import main
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
 
 TEMPLATE = """\
@@ -53,11 +53,9 @@ Stoker = Callable[..., Result]
 def world(tmp_path_factory) -> Iterator[World]:
     """A Stoker, and the server ``web1`` with an agent."""
     folder = tmp_path_factory.mktemp("command-line")
-    with served(folder) as running, own_agent(folder / "agent") as agent:
-        agent.enroll(running, "web1")
-        agent.start()
+    with served(folder) as running, enrolled_agent(folder / "agent", running, "web1") as agent:
         running.until(lambda: running.heat("GET", "/servers/web1").body["server"]["status"] == "ONLINE")
-        yield World(running, agent, running.heat("GET", "/servers/web1").body["server"]["id"])
+        yield World(running, agent, agent.spoken.id)
 
 
 @pytest.fixture
@@ -184,9 +182,7 @@ def test_run_accepts_one_server_several_and_labels(stoker, world):
     labeled = stoker("run", "--label", "role=web", "--", "echo out; echo err >&2; exit 4")
     assert (labeled.code, labeled.out, labeled.err) == (4, "out\n", "err\n")
 
-    with own_agent(world.agent.folder.parent / "second") as second:
-        second.enroll(world.served, "web2")
-        second.start()
+    with enrolled_agent(world.agent.folder.parent / "second", world.served, "web2"):
         world.served.until(lambda: world.served.heat("GET", "/servers/web2").body["server"]["status"] == "ONLINE")
         for servers in (["web1", "web2"], ["web?", world.server_id[:8]]):
             both = stoker("run", *servers, "--", "hostname >&2; echo hello")
@@ -196,7 +192,6 @@ def test_run_accepts_one_server_several_and_labels(stoker, world):
             refused = stoker("run", *servers, "-i", "bad name=1", "--", "env")
             assert (refused.code, refused.out) == (5, "")
             assert '"bad name" cannot be an environment variable' in refused.err
-        second.end()
     assert "run" not in stoker("config", "list", "-o", "value", "-c", "name").out.split()
     assert stoker("deployment", "list", "--server", "web2", "-o", "value").out == ""
     assert stoker("server", "delete", "web2", "--yes").code == 0

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
 from support.templates import define, template
 
@@ -45,9 +45,7 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 def agent(stoker, tmp_path_factory) -> Iterator[OwnAgent]:
     """The agent of the server ``db1``, with the stack ``shop`` on it: ``orders`` requires ``users``."""
     folder = tmp_path_factory.mktemp("db1")
-    with own_agent(folder) as process:
-        process.enroll(stoker, "db1")
-        process.start()
+    with enrolled_agent(folder, stoker, "db1") as process:
         write_template(folder)
         stoker.run("stack", "create", "shop", "-t", str(folder / "t.json"), "--wait")
         yield process

@@ -6,13 +6,12 @@ import json
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.clock import age
 from support.server import Served, served
 from support.templates import config, define, template
@@ -33,16 +32,7 @@ def stoker(tmp_path, database_url) -> Iterator[Served]:
 
 @pytest.fixture
 def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
-    with enrolled(stoker, tmp_path) as process:
-        yield process
-
-
-@contextmanager
-def enrolled(stoker: Served, folder: Path) -> Iterator[OwnAgent]:
-    """Start the agent of the server ``web1``."""
-    with own_agent(folder / "agent") as process:
-        process.enroll(stoker, "web1")
-        process.start()
+    with enrolled_agent(tmp_path / "agent", stoker, "web1") as process:
         yield process
 
 
@@ -94,7 +84,7 @@ def messages(stoker: Served, queue: str) -> list[dict[str, Any]]:
 
 def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_are_killed(stoker, agent, tmp_path):
     file = tmp_path / "motd"
-    server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
+    server = agent.spoken.id
     sinks = {"event_sinks": [{"type": "zaqar-queue", "target": "events", "ttl": 3600}]}
     path = create(stoker, definition(server, file, check_interval=5), environment=sinks)
     stoker.until(lambda: state(stoker) == "IN_SYNC")
@@ -141,9 +131,9 @@ def write(folder: Path, content: dict[str, Any]) -> Path:
 
 
 def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_url):
-    with served(tmp_path, database=database_url) as stoker, enrolled(stoker, tmp_path) as agent:
+    with served(tmp_path, database=database_url) as stoker, enrolled_agent(tmp_path / "agent", stoker, "web1") as agent:
         app, plain = tmp_path / "app", config("true")
-        server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
+        server = agent.spoken.id
         script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
         properties = {"config": {"get_resource": "script"}, "server": server, "name": "app"}
         resources = {"script": script, "app": define("OS::Heat::SoftwareDeployment", **properties)}

@@ -22,7 +22,7 @@ import pytest
 from bench.swarm import Faults, Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.clock import FakeTime
 from support.fault_site import FaultSite, Load
 from support.faulty_line import faulty_line
@@ -82,11 +82,7 @@ class Agents:
 @contextmanager
 def real_agents(folder: Path, stoker: Served, url: str) -> Iterator[list[OwnAgent]]:
     with ExitStack() as left:
-        agents = [left.enter_context(own_agent(folder / name)) for name in REAL]
-        for agent, name in zip(agents, REAL, strict=True):
-            agent.enroll(stoker, name, url)
-            agent.start()
-        yield agents
+        yield [left.enter_context(enrolled_agent(folder / name, stoker, name, url)) for name in REAL]
 
 
 @contextmanager

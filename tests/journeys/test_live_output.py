@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from itertools import pairwise
@@ -42,7 +41,7 @@ def started(stoker, agent: OwnAgent, name: str) -> str:
     """The id of the server that it is the agent of."""
     agent.enroll(stoker, name)
     agent.start()
-    return str(json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"])
+    return agent.spoken.id
 
 
 def high_water(pid: int) -> int:

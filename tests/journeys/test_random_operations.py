@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from support import waiting
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.processes import list_children
 from support.search import examples
 from support.server import Served, served_with
@@ -225,14 +225,10 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     flags = ("--workers", "2") if request.param == "postgresql" else ()
     with (
         served_with(request, tmp_path, request.param, *flags) as stoker,
-        own_agent(tmp_path / "m1") as first,
-        own_agent(tmp_path / "m2") as second,
+        enrolled_agent(tmp_path / "m1", stoker, "m1") as first,
+        enrolled_agent(tmp_path / "m2", stoker, "m2") as second,
     ):
-        agents = {"m1": first, "m2": second}
-        for name, agent in agents.items():
-            agent.enroll(stoker, name)
-            agent.start()
-        yield Site(stoker, agents, random.Random())
+        yield Site(stoker, {"m1": first, "m2": second}, random.Random())
 
 
 @pytest.mark.parametrize("seed", range(examples(1)))
@@ -270,7 +266,7 @@ def check_traces(site: Site) -> None:
 
 def check_last_runs(site: Site, traces: dict[str, list[Line]]) -> None:
     """Compare the last line of each deployment's trace with its status."""
-    servers = {site.stoker.json("server", "show", name)["id"]: name for name in site.agents}
+    servers = {agent.spoken.id: name for name, agent in site.agents.items()}
     deployments = {one["id"]: one for one in site.call("GET", "/software_deployments")["software_deployments"]}
     for name in STACKS:
         stack = site.stack(name)

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from agent.conftest import shortened
+from support.agent_protocol import deploy, shown
 from support.agents import own_agent
 from support.server import served
 
@@ -21,15 +22,7 @@ def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_
         agent.program = shortened({"agent._UPKEEP_SECONDS": 0.2, "results.LOST_SECONDS": 0.5})
         agent.start()
         script = "#!/bin/sh\necho ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done\n"
-        config = stoker.heat("POST", "/software_configs", {"name": "c", "group": "script", "config": script}).body
-        server = stoker.heat("GET", "/servers/web1").body["server"]
-        body = {"config_id": config["software_config"]["id"], "server_id": server["id"], "action": "CREATE"}
-        created = stoker.heat("POST", "/software_deployments", {**body, "status": "IN_PROGRESS"}).body
-        deployment = created["software_deployment"]
-        path = f"/software_deployments/{deployment['id']}"
-
-        def status() -> str:
-            return str(stoker.heat("GET", path).body["software_deployment"]["status"])
+        deployment = deploy(stoker, agent.spoken.id, script)
 
         stoker.until(agent.lines)
         stoker.stop()
@@ -37,7 +30,7 @@ def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_
         shutil.copytree(stoker.state_dir, backup)
         stoker.restart()
         agent.work.joinpath("go").touch()
-        stoker.until(lambda: status() == "COMPLETE")
+        stoker.until(lambda: shown(stoker, deployment)["status"] == "COMPLETE")
         folder = agent.root / "state" / "runs" / deployment["config_id"]
         stoker.until(folder.joinpath("acknowledged").exists)
         stoker.stop()
@@ -45,6 +38,6 @@ def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_
         shutil.copytree(backup, stoker.state_dir)
         stoker.restart()
         if cancel:
-            stoker.heat("POST", f"{path}/cancel", {})
-        stoker.until(lambda: status() == "COMPLETE")
+            stoker.heat("POST", f"/software_deployments/{deployment['id']}/cancel", {})
+        stoker.until(lambda: shown(stoker, deployment)["status"] == "COMPLETE")
         assert agent.lines() == ["ran"]

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.agents import OwnAgent, own_agent
+from journeys.conftest import StackSite
+from support.agents import enrolled_agent
 from support.server import Served, served
 from support.templates import define
 
@@ -39,13 +40,9 @@ def stoker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @dataclass
-class Site:
-    """Files on one machine, managed by deployments."""
+class Site(StackSite):
+    """Files on the machine, managed by deployments."""
 
-    stoker: Served
-    agent: OwnAgent
-    server: str
-    folder: Path
     kind: str
 
     def path(self, name: str) -> Path:
@@ -57,17 +54,14 @@ class Site:
         inputs = [{"name": "path"}, {"name": "content"}]
         return {"group": "file", "options": {"undo": True}, "inputs": inputs}
 
-    def stack(self, verb: str, *words: str, **paths: str) -> str:
-        """Run ``stoker stack`` with a deployment for each name, which writes the name into the file of that name."""
+    def write(self, verb: str, **paths: str) -> None:
+        """Create or update the stack: a deployment for each name, which writes the name into the file of that path."""
         resources: dict[str, Any] = {"config": {"type": "OS::Heat::SoftwareConfig", "properties": self.config()}}
         for name, path in paths.items():
             values = {"path": str(self.path(path)), "content": f"{name}\n"}
             properties = {"config": {"get_resource": "config"}, "server": self.server, "input_values": values}
             resources[name] = define("OS::Heat::SoftwareDeployment", **properties)
-        template = self.folder / "t.json"
-        template.write_text(json.dumps({"heat_template_version": "2018-08-31", "resources": resources}))
-        done = self.stoker.run("stack", verb, self.server, *(("-t", str(template)) if paths else ()), *words)
-        return done.stdout + done.stderr
+        self.stack(verb, "--wait", **resources)
 
     def delete(self) -> None:
         self.stack("delete", "--yes", "--wait")
@@ -78,13 +72,9 @@ class Site:
 
 @pytest.fixture(params=KINDS)
 def site(stoker: Served, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
-    name = f"m{abs(hash(request.node.name)) % 10**8}"
-    with own_agent(tmp_path / "agent") as agent:
-        agent.enroll(stoker, name)
-        agent.start()
-        server = json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"]
-        stoker.until(lambda: stoker.json("server", "show", server)["status"] == "ONLINE")
-        yield Site(stoker, agent, stoker.json("server", "show", server)["name"], tmp_path, request.param)
+    with enrolled_agent(tmp_path / "agent", stoker, tmp_path.name) as agent:
+        stoker.until(lambda: stoker.json("server", "show", tmp_path.name)["status"] == "ONLINE")
+        yield Site(stoker, agent, tmp_path, request.param)
 
 
 def test_deployments_without_a_stack_whose_configs_have_one_name_undo_their_own_work(site: Site) -> None:
@@ -108,19 +98,19 @@ def test_deployments_without_a_stack_whose_configs_have_one_name_undo_their_own_
 def test_a_trigger_with_another_path_changes_nothing_of_the_deployments_undo(site: Site) -> None:
     for name in ("a", "b"):
         site.path(name).write_text(f"before {name}\n")
-    site.stack("create", "--wait", d="a")
-    site.stoker.run("trigger", site.server, "d", "-i", f"path={site.path('b')}", "--follow")
+    site.write("create", d="a")
+    site.stoker.run("trigger", site.name, "d", "-i", f"path={site.path('b')}", "--follow")
     assert site.texts("a", "b") == ["d\n", "d\n"]
-    site.stoker.run("trigger", site.server, "d", "DELETE", "-i", f"path={site.path('b')}", "--follow", check=False)
+    site.stoker.run("trigger", site.name, "d", "DELETE", "-i", f"path={site.path('b')}", "--follow", check=False)
     assert site.texts("a") == ["d\n"], "the undo of a trigger leaves the deployment's file"
     site.delete()
     assert site.texts("a", "b") == ["before a\n", "d\n"]
 
 
 def test_a_trigger_that_corrects_a_file_does_not_prevent_its_undo(site: Site) -> None:
-    site.stack("create", "--wait", d="a")
+    site.write("create", d="a")
     site.path("a").write_text("drift\n")
-    site.stoker.run("trigger", site.server, "d", "--follow")
+    site.stoker.run("trigger", site.name, "d", "--follow")
     assert site.texts("a") == ["d\n"]
     site.delete()
     assert site.texts("a") == [None]
@@ -129,8 +119,8 @@ def test_a_trigger_that_corrects_a_file_does_not_prevent_its_undo(site: Site) ->
 def test_a_file_that_moves_leaves_its_former_path_as_it_was(site: Site) -> None:
     for name in ("a", "b"):
         site.path(name).write_text(f"before {name}\n")
-    site.stack("create", "--wait", d="a")
-    site.stack("update", "--wait", d="b")
+    site.write("create", d="a")
+    site.write("update", d="b")
     assert site.texts("b") == ["d\n"]
     if site.kind == "file":
         assert site.texts("a") == ["before a\n"]
@@ -140,8 +130,8 @@ def test_a_file_that_moves_leaves_its_former_path_as_it_was(site: Site) -> None:
 
 def test_two_deployments_that_exchange_their_paths_keep_both_files(site: Site) -> None:
     site.path("a").write_text("before a\n")
-    site.stack("create", "--wait", d="a", e="b")
-    site.stack("update", "--wait", d="b", e="a")
+    site.write("create", d="a", e="b")
+    site.write("update", d="b", e="a")
     assert site.texts("a", "b") == ["e\n", "d\n"]
     site.delete()
     assert site.texts("a", "b") == ["before a\n", None]
@@ -151,13 +141,13 @@ def test_two_deployments_that_exchange_their_paths_keep_both_files(site: Site) -
 def test_a_renamed_resource_keeps_its_file_until_it_is_deleted(site: Site, before: str | None) -> None:
     if before:
         site.path("a").write_text(before)
-    site.stack("create", "--wait", old="a")
+    site.write("create", old="a")
     values = {"path": str(site.path("a")), "content": "old\n"}
     template = json.loads(site.folder.joinpath("t.json").read_text())
     template["resources"]["new"] = template["resources"].pop("old")
     assert template["resources"]["new"]["properties"]["input_values"] == values
     site.folder.joinpath("t.json").write_text(json.dumps(template))
-    site.stoker.run("stack", "update", site.server, "-t", str(site.folder / "t.json"), "--wait")
+    site.stoker.run("stack", "update", site.name, "-t", str(site.folder / "t.json"), "--wait")
     assert site.texts("a") == ["old\n"]
     site.delete()
     assert site.texts("a") == [before]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import stoker_agent
+from support.agent_protocol import SpokenAgent, enroll
 from support.server import Served
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
@@ -31,6 +32,8 @@ class OwnAgent:
     #: Additional environment variables of the agent.
     environment: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    #: The enrolled server, to call the agent API with its key.
+    _spoken: SpokenAgent | None = None
     #: Arguments of Python that start the agent, such as the path of a program.
     program: tuple[str, ...] = ("-m", "stoker_agent")
     #: Additional lines of the file with variables for runs.
@@ -39,6 +42,12 @@ class OwnAgent:
     @property
     def root(self) -> Path:
         return self.folder / "root"
+
+    @property
+    def spoken(self) -> SpokenAgent:
+        """Calls the agent API with the key of this agent, which is enrolled."""
+        assert self._spoken is not None
+        return self._spoken
 
     @property
     def work(self) -> Path:
@@ -96,14 +105,13 @@ class OwnAgent:
         return self.process.wait(60)
 
     def enroll(self, stoker: Served, name: str, url: str | None = None) -> None:
-        """
-        Enroll as ``name`` and store the key. ``url`` is the agent's URL of Stoker if it differs from the server's.
-        """
-        token = stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]["token"]
+        """Enroll as ``name`` and store the key. ``url`` is the agent's URL of Stoker, by default the server's own."""
+        server, token = enroll(stoker, name)
         body = {"token": token, "instance": name, "hostname": "h"}
-        got = stoker.request("POST", "/agent/v1/enroll", body).body
+        key = stoker.request("POST", "/agent/v1/enroll", body).body["key"]
+        self._spoken = SpokenAgent(stoker, server["id"], name, key)
         self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
-        config = {"url": url or stoker.url, "server_id": got["server_id"], "key": got["key"]}
+        config = {"url": url or stoker.url, "server_id": server["id"], "key": key}
         self.root.joinpath("etc", "agent.json").write_text(json.dumps(config))
 
 
@@ -131,3 +139,12 @@ def own_agent(folder: Path, sections: Mapping[str, Mapping[str, Any]] | None = N
     finally:
         if agent.process is not None and agent.process.poll() is None:
             agent.end(signal.SIGKILL)
+
+
+@contextmanager
+def enrolled_agent(folder: Path, stoker: Served, name: str, url: str | None = None) -> Iterator[OwnAgent]:
+    """Yield the running agent of the new server ``name``. ``url`` is its URL of Stoker."""
+    with own_agent(folder) as agent:
+        agent.enroll(stoker, name, url)
+        agent.start()
+        yield agent

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.agent_protocol import deploy, spoken_agent
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
 from support.templates import define
 
@@ -37,17 +37,16 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 @pytest.fixture
 def agent(stoker, tmp_path, request) -> Iterator[OwnAgent]:
     """The real agent."""
-    with own_agent(tmp_path / "agent") as running:
-        running.enroll(stoker, f"{request.node.name.partition('[')[0][5:40]}-{os.urandom(3).hex()}")
-        running.start()
+    name = f"{request.node.name.partition('[')[0][5:40]}-{os.urandom(3).hex()}"
+    with enrolled_agent(tmp_path / "agent", stoker, name) as running:
         yield running
 
 
 def server_of(stoker, agent):
     """The id of the agent's server, after its first poll: Stoker then knows the modes of the agent."""
-    id_ = json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"]
-    stoker.until(lambda: stoker.heat("GET", f"/servers/{id_}").body["server"]["status"] == "ONLINE")
-    return id_
+    id = agent.spoken.id
+    stoker.until(lambda: stoker.heat("GET", f"/servers/{id}").body["server"]["status"] == "ONLINE")
+    return id
 
 
 def command(stoker, *words):

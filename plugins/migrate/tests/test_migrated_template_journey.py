@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.agents import own_agent
+from support.agents import enrolled_agent
 from support.server import served
 
 pytestmark = pytest.mark.slow
@@ -32,9 +32,7 @@ def test_the_migrated_template_of_the_page_completes_on_enrolled_servers(tmp_pat
         shown = stoker.json("template", "validate", "-t", str(output))
         assert set(shown["Parameters"]) == {"db_server_server", "title"}
         for name in ("web1", "db1"):
-            agent = cleanup.enter_context(own_agent(tmp_path / name))
-            agent.enroll(stoker, name)
-            agent.start()
+            cleanup.enter_context(enrolled_agent(tmp_path / name, stoker, name))
         stoker.run("stack", "create", "app", "-t", str(output), "-P", "db_server_server=db1", "--wait")
         outputs = {output["output_key"]: output["output_value"] for output in stoker.json("stack", "outputs", "app")}
 
