@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.accounts import create_account, create_project
-from support.agents import OwnAgent, own_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.server import Answer, Served, served
 from support.templates import define
 
@@ -29,10 +29,8 @@ def stranger(stoker: Served, name: str) -> tuple[str, Ask]:
 
 @pytest.fixture
 def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
-    with own_agent(tmp_path) as made:
-        made.enroll(stoker, "web1")
-        made.start()
-        yield made
+    with enrolled_agent(tmp_path, stoker, "web1") as running:
+        yield running
 
 
 def source(ask: Ask, text: str, group: str = "script") -> str:
@@ -90,7 +88,7 @@ def test_a_policy_admits_one_other_project(stoker, agent):
     assert forger("GET", f"/audit?server={server}").body == {"audit": []}
     assert agent.lines() == ["let in"]
 
-    hanging = deploy(theirs, server, "sleep 60")
+    hanging = deploy(theirs, server, "sleep 1000")
     assert hanging.status == 200
     refused = deploy(theirs, server, "echo 1", "ansible")
     assert refused.status == 403

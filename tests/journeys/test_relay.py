@@ -9,21 +9,18 @@ import json
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 from bench.swarm import Faults, Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
-from support.agent_protocol import SpokenAgent, deploy, spoken_agent, trade
-from support.agents import OwnAgent, own_agent
+from support.agent_protocol import SpokenAgent, deploy, shown, spoken_agent, trade
+from support.agents import enrolled_agent
 from support.certificates import Authority
 from support.faulty_line import FaultyLine, faulty_line
 from support.install_line import Machine
@@ -58,21 +55,6 @@ def through(site: SiteRelay, agent: SpokenAgent) -> SpokenAgent:
     return SpokenAgent(site, agent.id, agent.name, agent.key)
 
 
-@contextmanager
-def enrolled_agent(folder: Path, stoker: Served, site: SiteRelay, name: str) -> Iterator[OwnAgent]:
-    """A real agent, enrolled and running through the relay."""
-    token = stoker.json("server", "enroll", name)["enrollment"]["token"]
-    with own_agent(folder) as agent:
-        enroll = [sys.executable, "-m", "stoker_agent", "enroll", "--url", site.url, "--root", str(agent.root)]
-        subprocess.run(enroll, input=token.encode(), check=True, capture_output=True)
-        agent.start()
-        yield agent
-
-
-def status(stoker: Served, id: str) -> str:
-    return str(stoker.heat("GET", f"/software_deployments/{id}").body["software_deployment"]["status"])
-
-
 def runs(stoker: Served, id: str) -> list[dict]:
     return list(stoker.json("deployment", "history", id))
 
@@ -80,9 +62,7 @@ def runs(stoker: Served, id: str) -> list[dict]:
 def test_agents_run_a_stack_through_the_relay(stoker, site, tmp_path):
     with ExitStack() as left:
         for name in ("web", "db"):
-            folder = tmp_path / name
-            folder.mkdir()
-            left.enter_context(enrolled_agent(folder, stoker, site, name))
+            left.enter_context(enrolled_agent(tmp_path / name, stoker, name, site.url))
         stoker.until(lambda: {stoker.json("server", "show", name)["status"] for name in ("web", "db")} == {"ONLINE"})
         resources = {
             "web": define("OS::Heat::DeployedServer", name="web"),
@@ -150,13 +130,10 @@ def test_runs_survive_an_outage_with_kills_of_the_relay_and_deliver_once(stoker,
     """Stoker dies while two agents run; the relay dies in the outage; the agents keep their results."""
     script = "#!/bin/sh\necho run >> $WORK/runs\nwhile [ ! -e $WORK/go ]; do sleep 0.05; done\necho done\nexit "
     with ExitStack() as left:
-        agents = []
-        for name in ("good", "bad"):
-            tmp_path.joinpath(name).mkdir()
-            agents.append(left.enter_context(enrolled_agent(tmp_path / name, stoker, site, name)))
-        stoker.until(lambda: {stoker.json("server", "show", each)["status"] for each in ("good", "bad")} == {"ONLINE"})
-        servers = [stoker.json("server", "show", each)["id"] for each in ("good", "bad")]
-        made = [deploy(stoker, server, f"{script}{code}") for server, code in zip(servers, (0, 3), strict=True)]
+        names = ("good", "bad")
+        agents = [left.enter_context(enrolled_agent(tmp_path / name, stoker, name, site.url)) for name in names]
+        codes = zip(agents, (0, 3), strict=True)
+        made = [deploy(stoker, agent.spoken.id, f"{script}{code}") for agent, code in codes]
         stoker.until(lambda: [agent.lines() for agent in agents] == [["run"], ["run"]])
         stoker.kill9()
         for agent in agents:
@@ -168,18 +145,16 @@ def test_runs_survive_an_outage_with_kills_of_the_relay_and_deliver_once(stoker,
         agents[0].end(signal.SIGKILL)
         agents[0].start()
         stoker.start()
-        stoker.until(lambda: [status(stoker, each["id"]) for each in made] == ["COMPLETE", "FAILED"])
+        stoker.until(lambda: [shown(stoker, each)["status"] for each in made] == ["COMPLETE", "FAILED"])
         assert [agent.lines() for agent in agents] == [["run"], ["run"]]
     assert [[run["status"] for run in runs(stoker, each["id"])] for each in made] == [["COMPLETE"], ["FAILED"]]
-    outputs = stoker.heat("GET", f"/software_deployments/{made[1]['id']}").body["software_deployment"]["output_values"]
-    assert outputs["deploy_status_code"] == 3
+    assert shown(stoker, made[1])["output_values"]["deploy_status_code"] == 3
     assert stoker.run("deployment", "logs", made[0]["id"]).stdout.count("done") == 1
 
 
 def test_runs_that_are_cancelled_while_the_relay_is_dead_end_and_never_begin(stoker, site, tmp_path):
-    with enrolled_agent(tmp_path, stoker, site, "cancelled") as agent:
-        stoker.until(lambda: stoker.json("server", "show", "cancelled")["status"] == "ONLINE")
-        server = stoker.json("server", "show", "cancelled")["id"]
+    with enrolled_agent(tmp_path, stoker, "cancelled", site.url) as agent:
+        server = agent.spoken.id
         running = deploy(stoker, server, "#!/bin/sh\necho running >> $WORK/runs\nsleep 1000 & wait\n")
         stoker.until(lambda: agent.lines() == ["running"])
         queued = deploy(stoker, server, "#!/bin/sh\necho queued >> $WORK/runs\n")
@@ -189,9 +164,8 @@ def test_runs_that_are_cancelled_while_the_relay_is_dead_end_and_never_begin(sto
             assert stoker.heat("POST", f"/software_deployments/{each['id']}/cancel").status == 202
         assert agent.lines() == ["running"]
         site.start()
-        stoker.until(lambda: [status(stoker, each["id"]) for each in (running, queued)] == ["FAILED", "FAILED"])
-        reason = stoker.heat("GET", f"/software_deployments/{running['id']}").body["software_deployment"]
-        assert "ended by TERM" in reason["status_reason"]
+        stoker.until(lambda: [shown(stoker, each)["status"] for each in (running, queued)] == ["FAILED", "FAILED"])
+        assert "ended by TERM" in shown(stoker, running)["status_reason"]
         assert agent.lines() == ["running"]
 
 
@@ -223,7 +197,7 @@ def test_polls_wait_and_reports_are_refused_while_stoker_is_away(stoker, line, s
         changed = waiting.result(60)
     assert [entry["deployment_id"] for entry in changed.body["deployments"]] == [made["id"], later["id"]]
     assert agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}).status == 200
-    assert status(stoker, made["id"]) == "COMPLETE"
+    assert shown(stoker, made)["status"] == "COMPLETE"
     assert unknown.document().status == 200
 
 
@@ -308,7 +282,8 @@ def test_a_deleted_relay_serves_no_documents(stoker, tmp_path):
         tag = agent.document().headers["ETag"]
         assert agent.document(etag=tag).status == 304
         with ThreadPoolExecutor(1) as executor:
-            waiting = executor.submit(agent.document, 30, tag)
+            waiting = executor.submit(agent.document, 60, tag)
+            stoker.until(lambda: site.health()["polls"] == 1)
             stoker.run("relay", "delete", "short-lived", "--yes")
             stoker.until(lambda: "refuses the key of this relay" in str(site.health()["center_problem"]))
             deploy(stoker, agent.id)
@@ -338,7 +313,7 @@ def test_https_on_both_sides_with_private_authorities(tmp_path):
         renewed = other.issue("127.0.0.1")
         assert serial_number(site) == renewed
         assert agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}).status == 200
-        stoker.until(lambda: status(stoker, made["id"]) == "COMPLETE")
+        stoker.until(lambda: shown(stoker, made)["status"] == "COMPLETE")
         other.key.write_text("no key")
         assert serial_number(site) == renewed  # the previous certificate stays in use
         assert "tls.reload_failed" in site.output

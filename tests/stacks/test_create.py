@@ -10,6 +10,8 @@ from stoker.model.errors import StackExists, StackValidationFailed
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.store import events
+from support import query
+from support.stacks import world
 from support.templates import chain, config, define, deployment, server, template
 
 
@@ -220,3 +222,17 @@ def test_a_reason_repeats_only_the_beginning_of_a_long_value(heat):
     assert stack.status == "FAILED"
     assert "xxx" in stack.reason
     assert len(stack.reason) < 2000
+
+
+def test_a_large_stack_is_created_in_parts_between_which_others_write(store, monkeypatch):
+    heat, parts, write = world(store, steps=100), [], store.write
+
+    def record(do, *, background=False, **how):
+        result = write(do, background=background, **how)
+        if background:  # other writes precede the next part
+            parts.append(heat.read(query.scalar, "SELECT count(*) FROM resources WHERE action = 'CREATE'"))
+        return result
+
+    monkeypatch.setattr(store, "write", record)
+    heat.create(template({f"r{number}": define("OS::Heat::Value", value="x") for number in range(350)}))
+    assert parts == [200, 300, 350]
