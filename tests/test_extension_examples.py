@@ -18,7 +18,7 @@ from stoker.backends import provider, remote_object_controller
 from stoker.backends.provider import Provider, ProviderSite
 from stoker.hot import functions, syntaxes
 from stoker.http import access, api
-from stoker.model import wake
+from stoker.model.deployment import Owner
 from stoker.model.errors import Invalid
 from stoker.resources import base as resource_base
 from stoker.servers import compute
@@ -189,7 +189,7 @@ def test_backend_driver(tmp_path):
 def test_server_provider(store):
     started: list[str] = []
     store.callbacks.bind(TxCallbacks(resource_woken=lambda _tx, id, _wakes: started.append(id)))
-    provider = names_of(compute.Compute, wake=wake)["Pool"](["192.0.2.1"])
+    provider = names_of(compute.Compute, Owner=Owner)["Pool"](["192.0.2.1"])
     store.write(lambda tx: provider.create(tx, server_id="s", project_id="p", name="n", owner=None))
     assert (started, provider.address("s")) == (["s"], "192.0.2.1")
     store.write(lambda tx: provider.delete(tx, "s"))

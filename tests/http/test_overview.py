@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stoker.model.check import Check, CheckState
+from stoker.model.deployment import Check, CheckState
 from stoker.model.server import AgentAccess, Kind, Server
 from stoker.store import checks, servers, triggers
 from stoker.store import deployments as deployments_store

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from stoker.model.server import Owner
-from stoker.model.wake import Settled
+from stoker.model.deployment import Settled
+from stoker.model.server import ServerOwner
 from stoker.servers.keys import Keys
 from stoker.servers.local import LocalServers
 from stoker.servers.local_agents import MARKER, RestartPauses, agent_of, marked
@@ -89,7 +89,9 @@ class Place:
     def add(self, id: str) -> None:
         add_resource(self.store, stack_id="s", resource_id=id)
         self.store.write(
-            lambda tx: self.local.create(tx, server_id=id, project_id="p", name=id, owner=Owner("s", id, "server"))
+            lambda tx: self.local.create(
+                tx, server_id=id, project_id="p", name=id, owner=ServerOwner("s", id, "server")
+            )
         )
 
     def create(self, id: str) -> None:

@@ -16,8 +16,7 @@ from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.documents import Documents
 from stoker.deployments.drift import CheckReport
 from stoker.deployments.run_plan import RunRequest
-from stoker.model.check import Check, CheckState
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import Check, CheckState, Deployment
 from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Action, Stack

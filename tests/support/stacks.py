@@ -19,10 +19,9 @@ from stoker.identity.stack_users import SignalTokens, StackUsers
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.webhook_client import Targets
-from stoker.model import wake
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import Deployment, Owner, Settled
 from stoker.model.errors import EntityNotFound
-from stoker.model.server import Owner
+from stoker.model.server import ServerOwner
 from stoker.model.stack import Action, Resource, Stack
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
@@ -85,9 +84,9 @@ class Machines:
     """A compute provider whose servers become ready when the test calls ``World.started``."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Owner] = {}
+        self.asked: dict[str, ServerOwner] = {}
 
-    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: ServerOwner) -> None:
         self.asked[server_id] = owner
 
     def delete(self, tx: Tx, server_id: str) -> None:
@@ -131,7 +130,7 @@ class Users:
         requested, self.requested = self.requested, []
         for id in requested:
             self.enabled[id] = failure is None
-            heat.store.write(lambda tx, id=id: tx.wake(wake.Owner.resource(id), wake.Settled(failure)))
+            heat.store.write(lambda tx, id=id: tx.wake(Owner.resource(id), Settled(failure)))
 
 
 @dataclass
@@ -220,7 +219,7 @@ class World:
     def started(self, stack: Stack) -> Stack:
         """Report all requested machines as started."""
         for owner in list(self.machines.asked.values()):
-            self.store.write(lambda tx, id=owner.resource_id: tx.wake(wake.Owner.resource(id)))
+            self.store.write(lambda tx, id=owner.resource_id: tx.wake(Owner.resource(id)))
         return self.settled(stack.id)
 
     def resources(self, stack: Stack) -> dict[str, Resource]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stoker.model import wake
+from stoker.model.deployment import Owner
 from stoker.model.errors import ActionInProgress, Conflict, StackValidationFailed
 from stoker.model.stack import Action, Stack, Status
 from stoker.objects import operations
@@ -520,7 +520,7 @@ def _end(heat: World, id: str, *, failure: str = "", external_id: str | None = N
             new_id = external_id or item.external_id
             seen = {**item.observed, **observed}
             cloud_objects.save(tx, replace(item, status=status, reason=failure, external_id=new_id, observed=seen))
-        tx.wake(wake.Owner.resource(id))
+        tx.wake(Owner.resource(id))
 
     heat.store.write(do)
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from stoker.backends.reconciler import request
 from stoker.failures import ServiceRejected
 from stoker.identity.stack_users import StackUsers
+from stoker.model.deployment import Owner, Settled
 from stoker.model.stack import Stack
-from stoker.model.wake import Owner, Settled
 from stoker.store import stack_users, stacks
 from stoker.store.open import Store
 from stoker.store.stack_users import DesiredState, Row

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from stoker.backends.reconciler import request
 from stoker.backends.result_polling import POLL, SOON, Result
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
-from stoker.model.wake import Owner
+from stoker.model.deployment import Owner
 from stoker.store import documents, remote_objects, resources, stacks
 from stoker.store.open import Store
 from stoker.store.remote_objects import RemoteObject

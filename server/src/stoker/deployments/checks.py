@@ -13,8 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from stoker.model.check import CHECK, Check, CheckSettings, CheckState
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import CHECK, Check, CheckSettings, CheckState, Deployment
 from stoker.store import checks, deployments, servers
 from stoker.store.tx import Tx
 from stoker.work import Work

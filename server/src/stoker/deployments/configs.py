@@ -23,7 +23,6 @@ from stoker.hot.flaw import Flaw
 from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
 from stoker.model.artifact import Artifact, ArtifactKind
-from stoker.model.check import CheckSettings
 from stoker.model.config import (
     HOOK_OPTION,
     STORED_HOOKS_PATH,
@@ -33,6 +32,7 @@ from stoker.model.config import (
     HookName,
     parse_hook_option,
 )
+from stoker.model.deployment import CheckSettings
 from stoker.model.errors import Invalid, ResourceInUse
 from stoker.model.trigger import Content
 from stoker.store import artifacts, configs, triggers

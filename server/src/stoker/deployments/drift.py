@@ -27,12 +27,10 @@ from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.runs import CHANGES, read_changes
 from stoker.hot.environment import list_sinks
 from stoker.hot.words import list_few
-from stoker.model.check import Check, CheckState
 from stoker.model.config import Config
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import Check, CheckState, Deployment, DriftChanged
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound
 from stoker.model.stack import Action, Status
-from stoker.model.wake import DriftChanged, Owner
 from stoker.store import checks, configs, deployments, resources, rows, servers, stacks
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
@@ -130,7 +128,7 @@ def _record(tx: Tx, before: Check, report: CheckReport) -> Check:
 
 def _tell(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
     """Tell the owner, the config's event sinks, and the log after the commit, that drift has begun or ended."""
-    tx.wake(Owner.of(deployment), DriftChanged(check))
+    tx.wake(deployment.owner, DriftChanged(check))
     post_drift(tx, env, deployment, check)
     fields = {
         "deployment_id": deployment.id,

@@ -26,8 +26,7 @@ from stoker.deployments import log_storage, owners, runs
 from stoker.deployments.derive import TIMEOUT
 from stoker.deployments.owners import DeploymentEnv, client_target
 from stoker.deployments.runs import ALWAYS, CHANGES, RUN, is_progress, read_code, resolve_signal
-from stoker.model import wake
-from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState
+from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunEnded, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Status
 from stoker.store import checks, configs, deployments, servers, stacks, targets, triggers
@@ -218,7 +217,7 @@ def _stop(tx: Tx, work: Work, deployment: Deployment, reason: str, *, cancelling
 def tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:
     """Tell the owner if the run has ended, and remove a deployment that the run has undone. Return the deployment."""
     if after.has_ended and not before.has_ended:
-        tx.wake(wake.Owner.of(after), wake.RunEnded(after, before.cancelling))
+        tx.wake(after.owner, RunEnded(after, before.cancelling))
         if after.removing and after.status == Status.COMPLETE:
             withdraw(tx, env, after)
     return after

@@ -26,9 +26,8 @@ from stoker.deployments.owners import (
     client_transport,
     possible_inputs,
 )
-from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED, Config
-from stoker.model.deployment import UNDO, Deployment
+from stoker.model.deployment import UNDO, CheckSettings, Deployment
 from stoker.model.errors import Invalid
 from stoker.model.stack import Action
 from stoker.model.trigger import Content

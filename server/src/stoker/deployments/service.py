@@ -28,10 +28,8 @@ from stoker.deployments.run_plan import (
     plan_undo,
 )
 from stoker.deployments.runs import read_code
-from stoker.model import wake
-from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config, find_delivered_hook
-from stoker.model.deployment import PREVIEW, Deployment, RunState
+from stoker.model.deployment import PREVIEW, CheckSettings, Deployment, Removed, RunRestarted, RunState
 from stoker.model.errors import Conflict
 from stoker.model.stack import Action, Status
 from stoker.policy.authorizer import Admission, AuthorizationRequest
@@ -137,7 +135,7 @@ def lock_failed(tx: Tx, deployment: Deployment) -> Deployment:
 def run_again(tx: Tx, env: DeploymentEnv, ended: Deployment, requested_by: str) -> Deployment:
     """Run a locked deployment that has ended again in place, and tell its owner. Raises DeploymentRefused."""
     started = restart_run(tx, env, ended, requested_by)
-    tx.wake(wake.Owner.of(started), wake.RunRestarted(started))
+    tx.wake(started.owner, RunRestarted(started))
     return started
 
 
@@ -155,7 +153,7 @@ def remove(
     if removed.is_of_client and not force and _undo(tx, env, removed, requested_by):
         return
     run_end.withdraw(tx, env, removed)
-    tx.wake(wake.Owner.of(removed), wake.Removed(removed))
+    tx.wake(removed.owner, Removed(removed))
 
 
 def _undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> bool:
@@ -376,7 +374,7 @@ def change(
     else:
         changed = _start_changed(tx, env, before, wanted, requested_by)
         if reopens:
-            tx.wake(wake.Owner.of(changed), wake.RunRestarted(changed))
+            tx.wake(changed.owner, RunRestarted(changed))
     return run_end.tell_end(tx, env, before, changed)
 
 

@@ -1,7 +1,8 @@
 """
-Deployments and their runs.
+Deployments, their runs and checks, and what advances when a transaction ends: owners of runs and of other things that
+they wait for, and the causes.
 
-A deployment joins a config with a server; a signal returns the result.
+A deployment joins a config with a server; a signal returns the result. A check compares the server with it later.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from stoker.model.errors import Invalid
 from stoker.model.stack import Status
 
 #: A run without a heartbeat for this time is UNRESPONSIVE. Agents send three heartbeats in this time.
@@ -70,6 +72,23 @@ class RunFields(Struct, frozen=True, kw_only=True):
     stderr_bytes: int = 0
 
 
+class Owner(NamedTuple):
+    """A resource or a trigger, by ``Owner.resource`` or ``Owner.trigger``. Owners are woken in their order."""
+
+    kind: str
+    id: str
+
+    @staticmethod
+    def resource(id: str) -> Owner:
+        """Return the resource with this id."""
+        return Owner("resource", id)
+
+    @staticmethod
+    def trigger(id: str) -> Owner:
+        """Return the trigger with this id."""
+        return Owner("trigger", id)
+
+
 class Deployment(RunFields, frozen=True, kw_only=True):
     """A config joined with a server and input values. The fields of ``RunFields`` are those of its current run."""
 
@@ -113,6 +132,13 @@ class Deployment(RunFields, frozen=True, kw_only=True):
     def is_of_client(self) -> bool:
         """Whether a client created the deployment, and neither a stack nor a trigger."""
         return self.resource_id is None and self.trigger_id is None
+
+    @property
+    def owner(self) -> Owner | None:
+        """The resource or the trigger that is told of the runs' ends; None for a client's deployment."""
+        if self.resource_id is not None:
+            return Owner.resource(self.resource_id)
+        return Owner.trigger(self.trigger_id) if self.trigger_id is not None else None
 
     @property
     def run(self) -> Run:
@@ -190,3 +216,121 @@ class LogChunk:
     size: int
     data: str
     at: datetime
+
+
+#: Names of the options of a config, and of the properties of a deployment.
+INTERVAL, ENFORCE = "check_interval", "enforce"
+#: The mode of hooks and agents that can check.
+CHECK = "check"
+#: Limits of the interval in seconds: the longest is 30 days.
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 5, 30 * 24 * 3600
+
+
+class CheckState(StrEnum):
+    """The result of the last check of a deployment."""
+
+    IN_SYNC = "IN_SYNC"
+    DRIFTED = "DRIFTED"
+    UNKNOWN = "UNKNOWN"
+    #: The config has no check, or its hook supports none.
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """How a deployment is checked. None: not set."""
+
+    #: Seconds between two checks by the agent's own timer.
+    interval: int | None = None
+    #: Whether drift starts another run.
+    enforce: bool | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> CheckSettings:
+        """Return the settings in the options of a config, or in the properties of a deployment. Raises Invalid."""
+        interval, enforce = values.get(INTERVAL), values.get(ENFORCE)
+        if enforce is not None and not isinstance(enforce, bool):
+            raise Invalid(f"the option {ENFORCE} must be true or false, not {enforce!r:.100}")
+        if interval is None:
+            return cls(None, enforce)
+        is_number = isinstance(interval, int | float) and not isinstance(interval, bool)
+        if not is_number or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+            raise Invalid(
+                f"the option {INTERVAL} must be {SHORTEST_INTERVAL} to {LONGEST_INTERVAL} seconds,"
+                f" not {interval!r:.100}"
+            )
+        return cls(int(interval), enforce)
+
+    def over(self, other: CheckSettings) -> CheckSettings:
+        """Return these settings, and those of ``other`` that are not set here."""
+        return CheckSettings(
+            other.interval if self.interval is None else self.interval,
+            other.enforce if self.enforce is None else self.enforce,
+        )
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """The checks of one deployment: their settings, and the last result."""
+
+    deployment_id: str
+    server_id: str
+    #: The derived config that the result is about.
+    config_id: str
+    #: Seconds between two checks; None: checks run on request only.
+    check_interval: int | None = None
+    enforce: bool = False
+    state: CheckState = CheckState.UNKNOWN
+    #: Since when the deployment has the state.
+    since: datetime
+    #: When the agent last reported a result; agents report only changes, and requested checks.
+    checked_at: datetime | None = None
+    #: When a user requested the check that the agent has not answered yet.
+    requested_at: datetime | None = None
+    #: When the drift began that has not ended yet. A run in between does not end the drift, a check in sync does.
+    drifted_at: datetime | None = None
+    reason: str = ""
+    #: The differences: maps with ``item``, ``outcome`` and ``diff``.
+    changes: tuple[Mapping[str, Any], ...] = ()
+    #: The number of remediations that did not end the drift, or ended it for a short time only.
+    remediations: int = 0
+    #: No remediation starts before this time.
+    remediate_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the owner waits for exists. ``failure``: why it cannot exist."""
+
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run has ended. ``was_cancelling``: its agent was instructed to stop it before."""
+
+    deployment: Deployment
+    was_cancelling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunRestarted:
+    """A deployment that had ended runs again. The run may have ended already."""
+
+    deployment: Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A client has removed a deployment, which is as it was before."""
+
+    deployment: Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class DriftChanged:
+    """Drift of a deployment has begun (``check.drifted_at`` is set) or ended."""
+
+    check: Check
+
+
+Cause = Settled | RunEnded | RunRestarted | Removed | DriftChanged

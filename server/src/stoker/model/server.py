@@ -47,7 +47,7 @@ class NameSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ServerOwner:
     """The stack resource that owns a server."""
 
     stack_id: str

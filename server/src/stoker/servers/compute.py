@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from stoker.model.server import Owner
+from stoker.model.server import ServerOwner
 from stoker.store.tx import Tx
 
 
@@ -24,7 +24,7 @@ class Compute(Protocol):
 
             def create(self, tx, *, server_id, project_id, name, owner):
                 self._used[server_id] = self._free.pop()
-                tx.wake(wake.Owner.resource(server_id))
+                tx.wake(Owner.resource(server_id))
 
             def delete(self, tx, server_id):
                 self._free.append(self._used.pop(server_id))
@@ -39,7 +39,7 @@ class Compute(Protocol):
                 pass
     """
 
-    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: ServerOwner) -> None:
         """Record the server and defer the job that starts it. ``server_id`` is also the id of its resource."""
 
     def delete(self, tx: Tx, server_id: str) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import structlog
 
-from stoker.model import wake
+from stoker.model.deployment import Owner, Settled
 from stoker.model.errors import StokerError
-from stoker.model.server import Kind, Owner, Server
+from stoker.model.server import Kind, Server, ServerOwner
 from stoker.servers import enrollment
 from stoker.servers.keys import Keys
 from stoker.servers.local_agents import LocalAgents
@@ -57,7 +57,7 @@ class LocalServers:
         self._stopping = False
         work.register(JOB, self._do)
 
-    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: ServerOwner) -> None:
         """Record the server and defer its start; ``owner`` is its resource."""
         servers.add(
             tx,
@@ -117,10 +117,10 @@ class LocalServers:
         try:
             self._agents.bring_up(server_id, key)
         except OSError as error:
-            failure = wake.Settled(f"cannot start a local server: {error}")
-            self._store.write(lambda tx: tx.wake(wake.Owner.resource(server_id), failure))
+            failure = Settled(f"cannot start a local server: {error}")
+            self._store.write(lambda tx: tx.wake(Owner.resource(server_id), failure))
             raise PermanentFailure(f"local server {server_id}: {error}") from error
-        self._store.write(lambda tx: tx.wake(wake.Owner.resource(server_id)))
+        self._store.write(lambda tx: tx.wake(Owner.resource(server_id)))
 
     def _key(self, tx: Tx, server_id: str) -> str | None:
         server = servers.find(tx, server_id, for_update=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from stoker.model.check import Check, CheckState
+from stoker.model.deployment import Check, CheckState
 from stoker.store import rows
 from stoker.store.deployments import MAY_RUN
 from stoker.store.query import column, execute, scalar

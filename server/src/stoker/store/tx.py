@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import structlog
 
 from stoker.metrics import Metrics
+from stoker.model.deployment import Cause, Owner, Settled
 from stoker.model.errors import RequestLimitExceeded, StokerError, redact_error
 from stoker.model.selectors import Selectable
-from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.clock import Clock

@@ -18,7 +18,7 @@ from typing import Any
 from stoker.deployments import drift, run_end, server_runs
 from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.run_end import DEADLINE as DEPLOYMENT_DEADLINE
-from stoker.model.wake import Owner
+from stoker.model.deployment import Owner
 from stoker.policy import authorizer
 from stoker.resources.base import WAKE, ResourceType
 from stoker.stacks import operations, repetition

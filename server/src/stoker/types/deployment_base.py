@@ -12,8 +12,7 @@ from stoker.deployments.derive import derived_inputs, replaces_deployment
 from stoker.deployments.run_plan import describe_failure, find_undo
 from stoker.deployments.runs import RUN, is_progress
 from stoker.hot import UNKNOWN, Definition
-from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL, Deployment
 from stoker.model.server import LONGEST_ID
 from stoker.model.stack import CREATED, Action, Resource, Status
 from stoker.model.trigger import Content

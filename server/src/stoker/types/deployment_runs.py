@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from stoker.deployments import checks, service
 from stoker.deployments.configs import content_of, source_inputs
 from stoker.deployments.run_plan import RunRequest, Undo, requests_undo
-from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import CheckSettings, Deployment
 from stoker.model.errors import EntityNotFound, UserParameterMissing
 from stoker.model.stack import RUN_COUNT, Action, Resource, Status
 from stoker.model.trigger import Content

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from stoker.hot import UNKNOWN, has_unknown
 from stoker.model import selectors as model
+from stoker.model.deployment import Owner, Settled
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.selectors import Selector
 from stoker.model.server import Server, check_labels
 from stoker.model.stack import Action, Resource, Stack, Status
-from stoker.model.wake import Owner, Settled
 from stoker.policy import authorizer
 from stoker.resources.base import Context, Properties, Replace, ResourceFailure
 from stoker.stacks.engine import REFRESH, Engine

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments.server_runs import release_server
-from stoker.model.server import Kind, Owner, Server
+from stoker.model.server import Kind, Server, ServerOwner
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
@@ -51,7 +51,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     if resource.physical_id:
         raise Replace(resource.name)
     name = properties["name"] or physical_name(context, resource, LONGEST_NAME)
-    owner = Owner(context.stack_id, resource.id, resource.name)
+    owner = ServerOwner(context.stack_id, resource.id, resource.name)
     compute.create(context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner)
     settings = server_base.configure(context, resource, properties, resource.id, own_agent=True)
     return Outcome(done=False, physical_id=resource.id, data={"name": name, **settings})

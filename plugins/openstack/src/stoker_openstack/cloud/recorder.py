@@ -11,8 +11,8 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.backends.reconciler import JobKinds, request
+from stoker.model.deployment import Owner
 from stoker.model.stack import Status
-from stoker.model.wake import Owner
 from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx

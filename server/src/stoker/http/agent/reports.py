@@ -27,7 +27,7 @@ from stoker.http.contracts import (
 from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response
 from stoker.model.audit import Outcome
-from stoker.model.check import CheckState
+from stoker.model.deployment import CheckState
 from stoker.model.errors import Unauthorized
 from stoker.model.server import CUSTOM, LABELS
 from stoker.servers import presence

@@ -17,7 +17,7 @@ from stoker.http.heat.deployments import SoftwareDeployment, enclose, find_descr
 from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response
 from stoker.model import selectors
-from stoker.model.check import CheckState
+from stoker.model.deployment import CheckState
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Server
 from stoker.model.stack import Status

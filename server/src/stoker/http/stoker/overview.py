@@ -13,7 +13,7 @@ from stoker.http.contracts import Answer, Count, Id, Time, fill, operation
 from stoker.http.heat import stacks
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import list_states
-from stoker.model.check import CheckState
+from stoker.model.deployment import CheckState
 from stoker.model.trigger import Schedule, TriggerStatus
 from stoker.store import checks, deployments, rows, triggers
 from stoker.store.tx import Tx

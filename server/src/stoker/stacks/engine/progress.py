@@ -13,10 +13,9 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.deployments.drift import describe_drift
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import Cause, Deployment, DriftChanged, Owner, Removed, RunEnded, Settled
 from stoker.model.errors import InvalidBreakPointHook, StokerError
 from stoker.model.stack import Action, Phase, Resource, Status, StepState
-from stoker.model.wake import Cause, DriftChanged, Owner, Removed, RunEnded, Settled
 from stoker.resources.base import ResourceFailure
 from stoker.stacks.engine import ADVANCE, REFRESH, Engine, operation
 from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, key_of, needs_access
