@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from stoker.deployments.schema import check_values, refuse_missing
+from stoker.model.config import Content
 from stoker.model.errors import Invalid
-from stoker.model.trigger import Content
 
 INPUTS = (
     {"name": "items", "type": "Number", "default": 10},

@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from stoker.deployments.configs import WITHOUT_UNDO, check_options, depends_on
+from stoker.deployments.configs import WITHOUT_UNDO, check_options
+from stoker.model.config import depends_on
 from stoker.model.errors import Invalid
 from stoker_agent.hook_contract import module_name
 from stoker_agent.programs import CannotRun, list_builtin

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stoker.deployments import runs, service
-from stoker.deployments.configs import content_of
 from stoker.deployments.run_end import DEADLINE as RUN_DEADLINE
 from stoker.deployments.run_end import limit_of
 from stoker.deployments.run_plan import RunRequest
+from stoker.model.config import Content
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store import configs
@@ -112,7 +112,7 @@ def test_a_run_of_a_rest_client_has_no_deadline_after_its_end(heat, how):
     config_id = Fleet(heat).config()
 
     def begin(tx):
-        content = content_of(configs.get(tx, config_id, "p"))
+        content = Content.of(configs.get(tx, config_id, "p"))
         wanted = RunRequest(
             content=content,
             action="RUN",

@@ -16,11 +16,11 @@ from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.documents import Documents
 from stoker.deployments.drift import CheckReport
 from stoker.deployments.run_plan import RunRequest
+from stoker.model.config import Content
 from stoker.model.deployment import Check, CheckState, Deployment
 from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Action, Stack
-from stoker.model.trigger import Content
 from stoker.policy import authorizer
 from stoker.stacks import repetition
 from stoker.store import audit, checks, deployments, events, queues, rows, runs, servers

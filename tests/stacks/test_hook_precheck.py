@@ -8,12 +8,12 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from stoker.deployments.hook_check import PROGRAMS, needed_groups
+from stoker.model.config import needed_groups
 from stoker.model.errors import Conflict, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import TargetStatus
 from stoker.servers.presence import store_facts
-from stoker.stacks.prechecks import PlannedDeployment, Prechecks
+from stoker.stacks.prechecks import PROGRAMS, PlannedDeployment, Prechecks
 from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import list_programs

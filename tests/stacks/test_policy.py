@@ -17,10 +17,10 @@ from stoker.deployments import run_end, server_runs, service
 from stoker.deployments.run_end import DEADLINE
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.artifact import Artifact, ArtifactKind
+from stoker.model.config import Content
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
-from stoker.model.trigger import Content
 from stoker.policy import authorizer
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import STACK

@@ -8,9 +8,9 @@ from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.deployments.run_end import DEADLINE
 from stoker.deployments.run_plan import REMEDY, RunRequest
+from stoker.model.config import Content
 from stoker.model.deployment import UNDO
 from stoker.model.errors import Invalid
-from stoker.model.trigger import Content
 from stoker.store import deployments, rows, servers
 from support.fleet import Fleet
 from support.templates import config, define, template

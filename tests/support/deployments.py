@@ -10,8 +10,8 @@ from stoker import transports
 from stoker.deployments import service
 from stoker.deployments.run_plan import RunRequest
 from stoker.identity.stack_users import SignalTokens
+from stoker.model.config import Content
 from stoker.model.deployment import Deployment
-from stoker.model.trigger import Content
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store.open import Store
 from stoker.transports import Transports

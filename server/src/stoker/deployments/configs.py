@@ -24,23 +24,21 @@ from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.config import (
+    DEPENDS_ON,
     HOOK_OPTION,
     STORED_HOOKS_PATH,
-    UNGROUPED,
     Config,
     DeliveredHook,
     HookName,
+    list_names,
     parse_hook_option,
 )
 from stoker.model.deployment import CheckSettings
 from stoker.model.errors import Invalid, ResourceInUse
-from stoker.model.trigger import Content
 from stoker.store import artifacts, configs, triggers
 from stoker.store.tx import Tx
 
 _FIELDS = ("group", "config", "options", "inputs", "outputs")
-#: The option with the names of deployments on the same server for which a run waits.
-DEPENDS_ON = "depends_on"
 #: The option that says what undoes a run: true for the hook, or the text of a script.
 UNDO = "undo"
 #: The option with the queues that receive the drift of a deployment, in the form of an environment's.
@@ -83,7 +81,7 @@ _OPTIONS: Mapping[str, _Option] = {
     "private_tmp": _Option(lambda value: str(value).lower() in ("true", "false"), "true or false"),
     "limits": _Option(_matches("strict|best_effort"), "strict or best_effort"),
     "environment": _Option(_are_variables, "a map of environment variables"),
-    DEPENDS_ON: _Option(lambda value: _names(value) is not None, "the name of a deployment, or a list of names"),
+    DEPENDS_ON: _Option(lambda value: list_names(value) is not None, "the name of a deployment, or a list of names"),
 }
 
 
@@ -112,19 +110,6 @@ def read_undo(options: Mapping[str, Any]) -> str | bool | None:
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return True if value.strip().lower() == "true" else None
     return value if isinstance(value, str) else True
-
-
-def depends_on(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the deployments for which a run with these options waits."""
-    return _names(options.get(DEPENDS_ON)) or ()
-
-
-def _names(value: Any) -> tuple[str, ...] | None:
-    if isinstance(value, str) and value:
-        return (value,)
-    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
-        return tuple(value)
-    return None
 
 
 def resolve_hook(tx: Tx, project_id: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -258,19 +243,6 @@ def delete_config(tx: Tx, id: str, project_id: str) -> None:
             " that first."
         )
     configs.delete(tx, id)
-
-
-def content_of(config: Config) -> Content:
-    """Return the content of a config, without facts of a stack."""
-    return Content(
-        name=config.name,
-        group=config.group or UNGROUPED,
-        config=config.config,
-        inputs=config.inputs,
-        outputs=config.outputs,
-        options=config.options,
-        facts={},
-    )
 
 
 def source_inputs(

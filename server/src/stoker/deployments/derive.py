@@ -1,5 +1,6 @@
 """
-Derived configs: copies of configs with the input values of one deployment. Pure functions, except for redaction.
+Derived configs: copies of configs with the input values of one deployment; and what people see of configs and
+deployments. Pure functions, except for redaction.
 
 A derived config is what one run executes; the agent needs no other values.
 """
@@ -10,8 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from stoker.model.config import CREDENTIALS
+from stoker.model.deployment import Deployment
 from stoker.model.errors import UserParameterMissing
 from stoker.model.secrets import REDACTED
+from stoker.store.rows import heat_time
 from stoker.store.tx import Tx
 
 #: Prefix of the inputs that Stoker adds to an author's own.
@@ -91,6 +94,31 @@ def redact_metadata(tx: Tx, metadata: Mapping[str, Any]) -> dict[str, Any]:
     shown = {**metadata, "deployments": configs} if configs else metadata
     redacted: dict[str, Any] = tx.secrets.redact(shown)
     return redacted
+
+
+def redact_deployment(tx: Tx, deployment: Deployment, names: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+    """
+    Return a deployment in the form of Heat's API, as shown to people; with ``names`` (``store.audit.names_of``), also
+    these and the requester.
+    """
+    shown: dict[str, Any] = {
+        "id": deployment.id,
+        "server_id": deployment.server_id,
+        "config_id": deployment.config_id,
+        "input_values": tx.secrets.redact(dict(deployment.input_values)),
+        "output_values": tx.secrets.redact(dict(deployment.output_values)),
+        "action": deployment.action,
+        "status": deployment.status,
+        "status_reason": deployment.status_reason,
+        "changed": deployment.changed,
+        "changed_items": deployment.changed_items,
+        "creation_time": heat_time(deployment.created_at),
+    }
+    if deployment.updated_at is not None:
+        shown["updated_time"] = heat_time(deployment.updated_at)
+    if names is not None:
+        shown |= {**names, "requested_by": deployment.requested_by}
+    return shown
 
 
 def _as_list(value: Any) -> list[Any]:

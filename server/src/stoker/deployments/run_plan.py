@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker.deployments import run_end, runs
-from stoker.deployments.configs import SCRIPT, content_of, depends_on, read_undo, source_inputs
+from stoker.deployments.configs import SCRIPT, read_undo, source_inputs
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
 from stoker.deployments.owners import (
     DeploymentEnv,
@@ -26,11 +26,10 @@ from stoker.deployments.owners import (
     client_transport,
     possible_inputs,
 )
-from stoker.model.config import COMPONENT, UNGROUPED, Config
+from stoker.model.config import COMPONENT, UNGROUPED, Config, Content, depends_on
 from stoker.model.deployment import UNDO, CheckSettings, Deployment
 from stoker.model.errors import Invalid
 from stoker.model.stack import Action
-from stoker.model.trigger import Content
 from stoker.store import configs, deployments, rows, servers
 from stoker.store.tx import Tx
 from stoker.transports.base import SignalTransport, TransportTarget
@@ -145,6 +144,25 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
         """Whether a signal ends the run. Otherwise the run has ended once it is in the server's document."""
         return self.transport is None or self.transport.awaits_signal
 
+    def new_deployment(self, id: str) -> Deployment:
+        """Return a deployment whose first run this is, before its start."""
+        request, resource = self.request, self.request.resource
+        return Deployment(
+            id=id,
+            project_id=request.project_id,
+            server_id=request.server_id,
+            config_id=self.config.id,
+            action=request.action,
+            status=None,
+            status_reason=None,
+            input_values={},
+            output_values={},
+            created_at=self.config.created_at,
+            stack_id=resource.stack_id if resource else None,
+            resource_id=resource.resource_id if resource else None,
+            trigger_id=request.trigger_id,
+        )
+
 
 def plan_run(tx: Tx, env: DeploymentEnv, request: RunRequest, deployment_id: str) -> PlannedRun:
     """Plan the run of a request, the first one unless it is a resource's. Raises Invalid, UserParameterMissing."""
@@ -188,7 +206,7 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
             inputs = tuple({**entry, "value": new.get(entry["name"], entry.get("value"))} for entry in inputs)
         timeout = run_end.seconds_of(inputs)
     request = RunRequest(
-        content=content_of(config),
+        content=Content.of(config),
         action=deployment.action,
         name=config.name,
         project_id=deployment.project_id,
@@ -277,7 +295,7 @@ def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> U
             f"The agent of server {server.name} does not know how to undo: upgrade it, or use the action DELETE"
         )
     inputs, values = source_inputs(config.inputs)
-    content = replace(content_of(config), inputs=inputs)
+    content = replace(Content.of(config), inputs=inputs)
     if option is not True:
         content = replace(content, group=SCRIPT, config=option)
     seconds = run_end.read_seconds(config.options.get(TIMEOUT_OPTION)) or timeout or _DEFAULT_SECONDS

@@ -12,12 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from stoker.deployments.derive import DEPLOY_PREFIX
-from stoker.deployments.hook_check import run_groups
 from stoker.hot import parameter_values
 from stoker.hot.words import clip, did_you_mean, list_few, quote_word
-from stoker.model.config import INPUT_TYPES
+from stoker.model.config import INPUT_TYPES, Content, run_groups
 from stoker.model.errors import Invalid
-from stoker.model.trigger import Content
 
 #: Types of inputs and outputs.
 Type = Literal["String", "Number", "CommaDelimitedList", "Json", "Boolean"]

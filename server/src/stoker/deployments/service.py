@@ -14,7 +14,6 @@ from msgspec.structs import asdict, replace
 
 from stoker.deployments import checks, owners, run_end
 from stoker.deployments.derive import without_secrets
-from stoker.deployments.hook_check import refuse_missing_hook
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_end import cancel_deadline, set_deadline
 from stoker.deployments.run_plan import (
@@ -28,12 +27,12 @@ from stoker.deployments.run_plan import (
     plan_undo,
 )
 from stoker.deployments.runs import read_code
-from stoker.model.config import UNGROUPED, Config, find_delivered_hook
+from stoker.model.config import UNGROUPED, Config, Content, find_delivered_hook, needed_groups
 from stoker.model.deployment import PREVIEW, CheckSettings, Deployment, Removed, RunRestarted, RunState
 from stoker.model.errors import Conflict
 from stoker.model.stack import Action, Status
 from stoker.policy.authorizer import Admission, AuthorizationRequest
-from stoker.store import audit, configs, deployments
+from stoker.store import audit, configs, deployments, servers
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
@@ -59,12 +58,12 @@ def start_run(
     which a stack's operation has found out before.
     """
     if request.resource is None:
-        refuse_missing_hook(tx, request.content, request.project_id, request.server_id, request.action)
+        _refuse_missing_hook(tx, request.content, request.project_id, request.server_id, request.action)
     id = deployment_id or str(uuid4())
     run = plan_run(tx, env, request, id)
     if before is not None:
         return _start(tx, env, run, before)
-    return _start(tx, env, run, _new_deployment(tx, run, id), is_first=True)
+    return _start(tx, env, run, run.new_deployment(id), is_first=True)
 
 
 def restart_run(
@@ -89,7 +88,7 @@ def run_config(
     for a missing hook.
     """
     if wanted.status in (None, Status.IN_PROGRESS):
-        refuse_missing_hook(tx, config, wanted.project_id, wanted.server_id, wanted.action)
+        _refuse_missing_hook(tx, config, wanted.project_id, wanted.server_id, wanted.action)
     if wanted.status == Status.IN_PROGRESS and deployments.has_run_config(tx, wanted.server_id, wanted.config_id):
         if before is not None:
             return restart_run(tx, env, before, requested_by, wanted)
@@ -100,6 +99,16 @@ def run_config(
         return _store_first(tx, queued)
     run_end.close_transport(tx, env, before)
     return _supersede_run(tx, env.work, before, queued)
+
+
+def _refuse_missing_hook(
+    tx: Tx, content: Content | Config, project_id: str, server_id: str, action: str | None
+) -> None:
+    """Raise Conflict if the project's server certainly lacks the hook for a run of the content."""
+    groups = needed_groups(content.group, content.config, content.options, (action or "CREATE",))
+    server = servers.find(tx, server_id) if groups else None
+    if server is not None and (reason := server.describe_missing_hook(groups, project_id)):
+        raise Conflict(f"The {reason}.")
 
 
 def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, requested_by: str) -> Deployment:
@@ -296,26 +305,6 @@ def _store_run(tx: Tx, work: Work, run: PlannedRun, before: Deployment, started:
     # A run that waits for a maintenance window gets its deadline when the window opens.
     if request.timeout is not None and run.awaits_signal and started.held_by is None:
         set_deadline(tx, work, started.id, config.id, request.timeout, limits_queue=request.limits_queue)
-
-
-def _new_deployment(tx: Tx, run: PlannedRun, id: str) -> Deployment:
-    """Return a deployment that has not started."""
-    request, resource = run.request, run.request.resource
-    return Deployment(
-        id=id,
-        project_id=request.project_id,
-        server_id=request.server_id,
-        config_id=run.config.id,
-        action=request.action,
-        status=None,
-        status_reason=None,
-        input_values={},
-        output_values={},
-        created_at=tx.now,
-        stack_id=resource.stack_id if resource else None,
-        resource_id=resource.resource_id if resource else None,
-        trigger_id=request.trigger_id,
-    )
 
 
 def _admit(

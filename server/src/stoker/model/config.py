@@ -1,12 +1,12 @@
 """
-Software configs: immutable content for a hook, with declared inputs and outputs; and delivered hooks, which an agent
-fetches for one run, as the option ``hook`` of a config names them.
+Software configs: immutable content for a hook, with declared inputs and outputs; which hooks a config needs on its
+server, and delivered hooks, which an agent fetches for one run, as the option ``hook`` of a config names them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter, methodcaller
@@ -62,6 +62,57 @@ class Config(Struct, frozen=True, kw_only=True):
     def has_secrets(self) -> bool:
         """Whether an input is marked as secret."""
         return any(map(_SECRET, self.inputs))
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """
+    What the runs of a deployment or of a trigger execute: a copy of a config. Targets of a trigger that start later run
+    the same content.
+    """
+
+    name: str | None
+    group: str
+    config: Any
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    outputs: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, Any]
+    #: Of a structured deployment: the key that marks the place of a value; None: nothing is substituted.
+    input_key: str | None = None
+    #: An input without a value is an error.
+    strict: bool = False
+    #: ``deploy_*`` inputs of the deployment that the content is copied from.
+    facts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, config: Config) -> Content:
+        """Return the content of a config, without facts of a stack."""
+        return cls(
+            name=config.name,
+            group=config.group or UNGROUPED,
+            config=config.config,
+            inputs=config.inputs,
+            outputs=config.outputs,
+            options=config.options,
+            facts={},
+        )
+
+
+#: The option with the names of deployments on the same server for which a run waits.
+DEPENDS_ON = "depends_on"
+
+
+def depends_on(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the deployments for which a run with these options waits."""
+    return list_names(options.get(DEPENDS_ON)) or ()
+
+
+def list_names(value: Any) -> tuple[str, ...] | None:
+    """Return the names in a value of the option ``depends_on``; None if the value is not valid."""
+    if isinstance(value, str) and value:
+        return (value,)
+    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
+        return tuple(value)
+    return None
 
 
 #: The option of a config that names its hook.
@@ -134,3 +185,39 @@ def _parse_delivered_hook(value: Mapping[str, Any]) -> DeliveredHook:
     if not is_url or not str(url).startswith(("http://", "https://", STORED_HOOKS_PATH)):
         raise Invalid(_HOOK_FORM)
     return DeliveredHook(str(url), sha256)
+
+
+#: Every agent has the hooks of these groups.
+EVERYWHERE = frozenset(("script",))
+#: The option of a config that says whether the server must have the hook beforehand.
+HOOK_REQUIRED = "hook_required"
+
+
+def needed_groups(group: str | None, config: Any, options: Any, actions: Collection[str]) -> frozenset[str]:
+    """
+    Return the groups whose hooks the runs of a config, by these ``actions`` of a component, need on the server
+    beforehand: none if it has no group, delivers or does not require its hook, or every agent has it.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        return frozenset()  # not known yet
+    chosen = options or {}
+    if chosen.get(HOOK_OPTION) is not None or chosen.get(HOOK_REQUIRED) is False:
+        return frozenset()
+    return run_groups(group, config, actions) - EVERYWHERE
+
+
+def run_groups(group: str | None, config: Any, actions: Collection[str]) -> frozenset[str]:
+    """Return the groups whose hooks the runs of a config call. ``actions`` are as in ``needed_groups``."""
+    if group in (None, "", UNGROUPED):
+        return frozenset()
+    if group != COMPONENT:
+        return frozenset((str(group),))
+    chosen = (part for part in list_parts(config) if any(action in part["actions"] for action in actions))
+    return frozenset(part["tool"] for part in chosen if isinstance(part.get("tool"), str))
+
+
+def list_parts(component: Any) -> list[Mapping[str, Any]]:
+    """Return the parts of a component: maps with a list of ``actions``. Other content has none."""
+    parts = component.get("configs") if isinstance(component, Mapping) else None
+    listed = parts if isinstance(parts, list) else ()
+    return [part for part in listed if isinstance(part, Mapping) and isinstance(part.get("actions"), list)]

@@ -6,7 +6,7 @@ facts that their agents report, their enrollments, and the relays of remote site
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,12 +15,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from stoker.model.config import HOOK_OPTION, HOOK_REQUIRED
 from stoker.model.errors import Invalid
 
 #: The value of a server's ``agent`` for Stoker's own agent.
 OWN_AGENT = "stoker"
 #: The maximum length of a server's id, in characters.
 LONGEST_ID = 36
+#: The agent looks for a file with the group's name without these characters.
+_NOT_IN_FILES = re.compile(r"[^A-Za-z0-9_-]")
+#: Hooks that an error names.
+_SHOWN_HOOKS = 40
 
 
 class Kind(StrEnum):
@@ -104,6 +109,23 @@ class Server(Struct, frozen=True, kw_only=True):
         if self.kind is Kind.ENROLLED or self.agent is None:
             return self.has_channel
         return self.agent == OWN_AGENT
+
+    def describe_missing_hook(self, groups: Iterable[str], project_id: str) -> str | None:
+        """
+        Return why the agent has no hook for one of these groups, with a remedy, or None. Only a certain lack counts, by
+        what Stoker's agent has reported, and what another project's server has is not disclosed.
+        """
+        if self.project_id != project_id or not self.has_own_agent or not self.hooks:
+            return None
+        missing = sorted(group for group in groups if _NOT_IN_FILES.sub("", group) not in self.hooks)
+        if not missing:
+            return None
+        hooks = ", ".join(self.hooks[:_SHOWN_HOOKS])
+        return (
+            f"server {self.name!r} has no hook for the group {missing[0]!r:.100} (it has {hooks}): install the hook"
+            f" there, let the config deliver it (option {HOOK_OPTION}), or set the config's option {HOOK_REQUIRED} to"
+            " false if it is installed before the run"
+        )
 
     def status(self, now: datetime, offline_after: timedelta) -> str:
         """

@@ -99,23 +99,6 @@ class Options(Struct, frozen=True, kw_only=True):
     canary_targets: int = 0
 
 
-class Content(Struct, frozen=True, kw_only=True):
-    """The copy of the config at the time of the trigger. Targets that start later run the same content."""
-
-    name: str | None
-    group: str
-    config: Any
-    inputs: tuple[Mapping[str, Any], ...] = ()
-    outputs: tuple[Mapping[str, Any], ...] = ()
-    options: Mapping[str, Any]
-    #: Of a structured deployment: the key that marks the place of a value; None: nothing is substituted.
-    input_key: str | None = None
-    #: An input without a value is an error.
-    strict: bool = False
-    #: ``deploy_*`` inputs of the deployment that the content is copied from.
-    facts: Mapping[str, str]
-
-
 class Trigger(Struct, frozen=True, kw_only=True):
     """A trigger, with the numbers of its targets by status."""
 

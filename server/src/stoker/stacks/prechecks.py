@@ -11,9 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stoker.deployments.configs import expand_known, find_hook
-from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
 from stoker.hot import UNKNOWN, Flaw, has_unknown, references, select
-from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED, DeliveredHook, find_delivered_hook
+from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED, DeliveredHook, find_delivered_hook, needed_groups
 from stoker.model.errors import DeploymentRefused, Invalid, StackValidationFailed
 from stoker.model.server import Server
 from stoker.model.stack import Stack
@@ -29,6 +28,21 @@ from stoker.store.tx import Tx
 #: The first action of a deployment, and that of an update.
 _CREATE, _UPDATE = "CREATE", "UPDATE"
 _EVERY_ACTION = (_CREATE, _UPDATE, "DELETE", "SUSPEND", "RESUME")
+
+
+#: Programs that built-in hooks call: any of them suffices.
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "ansible": ("ansible-playbook",),
+    "apply-config": ("os-apply-config",),
+    "cfn-init": ("cfn-init",),
+    "chef": ("chef-client",),
+    "docker-cmd": ("docker",),
+    "docker-compose": ("docker-compose", "docker"),
+    "package": ("apt-get", "dnf"),
+    "puppet": ("puppet",),
+    "salt": ("salt-call",),
+    "service": ("systemctl",),
+}
 
 
 class PlannedDeployment(Struct, frozen=True, kw_only=True):
@@ -169,7 +183,7 @@ class Prechecks:
             f"{deployment.place}: {reason}"
             for deployment, server, groups in self._list_needs()
             if server.project_id == self.project_id
-            and (reason := describe_missing_program(server, servers.load_facts(self.tx, server.id), groups))
+            and (reason := _describe_missing_program(server, servers.load_facts(self.tx, server.id), groups))
         ]
         return list(dict.fromkeys(warnings))
 
@@ -184,13 +198,13 @@ class Prechecks:
         other than of groups that the stack's deployments on the server have already.
         """
         for deployment, server, groups in self._list_needs(_UPDATE):
-            if describe_missing_hook(server, groups, self.project_id):
+            if server.describe_missing_hook(groups, self.project_id):
                 present = configs.of_tree(self.tx, stack.root_id, server.id)
                 needs = (needed_groups(one.group, one.config, one.options, _EVERY_ACTION) for one in present)
                 self._refuse_missing(deployment, server, groups.difference(*needs))
 
     def _refuse_missing(self, deployment: PlannedDeployment, server: Server, groups: Iterable[str]) -> None:
-        if reason := describe_missing_hook(server, groups, self.project_id):
+        if reason := server.describe_missing_hook(groups, self.project_id):
             raise StackValidationFailed(f"{deployment.place}: {reason}")
 
     def _list_needs(self, action: str | None = None) -> Iterator[tuple[PlannedDeployment, Server, frozenset[str]]]:
@@ -275,3 +289,15 @@ def may_represent_servers(outline: Outline) -> bool:
     return any(
         isinstance(resource.type, ProvidesServer) and resource.type.may_be_enrolled for resource in outline.list_all()
     )
+
+
+def _describe_missing_program(server: Server, facts: Mapping[str, Any], groups: Iterable[str]) -> str | None:
+    """Return which program a built-in hook would miss on the server according to its facts, or None."""
+    tools = facts.get("tools")
+    if not isinstance(tools, Mapping):
+        return None
+    for group in sorted(groups):
+        programs = PROGRAMS.get(group, ())
+        if programs and not any(program in tools for program in programs):
+            return f"server {server.name!r} has no {' or '.join(programs)}, which the hook of the group {group!r} calls"
+    return None

@@ -7,8 +7,9 @@ from datetime import datetime
 
 import msgspec
 
+from stoker.model.config import Content
 from stoker.model.errors import Conflict, EntityNotFound
-from stoker.model.trigger import Content, Schedule, Target, Trigger
+from stoker.model.trigger import Schedule, Target, Trigger
 from stoker.store import rows, targets
 from stoker.store.connection import UniqueViolation
 from stoker.store.notifier import project_topic, trigger_topic

@@ -7,13 +7,12 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.hot.words import list_few
-from stoker.model.config import UNGROUPED, find_delivered_hook
+from stoker.model.config import UNGROUPED, Content, find_delivered_hook, needed_groups
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound, Invalid, StokerError
 from stoker.model.stack import Stack
-from stoker.model.trigger import Content, Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.model.trigger import Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
@@ -200,7 +199,7 @@ def _list_missing_hooks(project_id: str, resolved: ResolvedTrigger) -> Iterator[
     content = resolved.source.content
     groups = needed_groups(content.group, content.config, content.options, (resolved.action,))
     for server, _ in resolved.targets:
-        reason = describe_missing_hook(server, groups, project_id)
+        reason = server.describe_missing_hook(groups, project_id)
         yield Conflict(f"The {reason}.") if reason else None
 
 

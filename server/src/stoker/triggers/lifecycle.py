@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from stoker.deployments import run_end, service
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_plan import RunRequest
+from stoker.model.config import Content
 from stoker.model.deployment import PREVIEW, Deployment, DriftChanged, Removed, RunEnded, RunRestarted, Settled
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.stack import Status
-from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
+from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
 from stoker.store import deployments, server_policies, servers, targets, triggers
 from stoker.store.tx import Tx, Wake
 from stoker.triggers.results import count_end, count_target, drop_queue, finish

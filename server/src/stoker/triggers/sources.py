@@ -13,14 +13,14 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stoker.deployments.configs import content_of, source_inputs
+from stoker.deployments.configs import source_inputs
 from stoker.hot.definition import sort_requirements
 from stoker.hot.words import list_few
+from stoker.model.config import Content
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.ids import is_id
 from stoker.model.stack import Action, Resource, Stack
-from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
 from stoker.resources.roles import ProvidesConfig, RunsConfig
 from stoker.stacks.engine import Engine
@@ -119,7 +119,7 @@ def find_source(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest
     """Find the source that the request names. Raises EntityNotFound, Invalid."""
     if request.config_id is not None:
         config = configs.get(tx, request.config_id, project_id)
-        content = content_of(config)
+        content = Content.of(config)
         return Source(content=content, name=content.name or config.id, view={"config_id": config.id})
     if request.deployment_id is not None:
         deployment = deployments.get(tx, request.deployment_id, project_id)
@@ -153,7 +153,7 @@ def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
     name = config.name or deployment.id
     base = {**deployment.input_values, **values}  # the deployment's values may contain REDACTED in place of secrets
     return Source(
-        content=replace(content_of(config), inputs=inputs),
+        content=replace(Content.of(config), inputs=inputs),
         own=(TargetDefaults(server_id=deployment.server_id, name=name, input_values=base),),
         name=name,
         input_values=base,

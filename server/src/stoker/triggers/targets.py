@@ -8,12 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.deployments.hook_check import list_parts
 from stoker.deployments.schema import check_values, refuse_missing
-from stoker.model.config import COMPONENT
+from stoker.model.config import COMPONENT, Content, list_parts
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Server
-from stoker.model.trigger import Content
 from stoker.servers import enrollment
 from stoker.stacks.engine import Engine
 from stoker.store import server_lists, servers

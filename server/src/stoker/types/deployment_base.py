@@ -7,15 +7,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.deployments import checks, representation, run_end, runs
-from stoker.deployments.derive import derived_inputs, replaces_deployment
+from stoker.deployments import checks, run_end, runs
+from stoker.deployments.derive import derived_inputs, redact_deployment, replaces_deployment
 from stoker.deployments.run_plan import describe_failure, find_undo
 from stoker.deployments.runs import RUN, is_progress
 from stoker.hot import UNKNOWN, Definition
+from stoker.model.config import Content
 from stoker.model.deployment import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL, Deployment
 from stoker.model.server import LONGEST_ID
 from stoker.model.stack import CREATED, Action, Resource, Status
-from stoker.model.trigger import Content
 from stoker.resources.base import (
     DONE,
     LONGEST_WAIT,
@@ -276,7 +276,7 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
 
     def show(self, context: Context, resource: Resource) -> Any:
         deployment = deployment_runs.find_deployment(context, resource)
-        return None if deployment is None else representation.deployment(context.tx, deployment)
+        return None if deployment is None else redact_deployment(context.tx, deployment)
 
     def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
         """Apply a result or a progress report to the deployment; ignore a report of an earlier run."""

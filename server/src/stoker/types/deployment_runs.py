@@ -8,13 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.deployments import checks, service
-from stoker.deployments.configs import content_of, source_inputs
+from stoker.deployments.configs import source_inputs
 from stoker.deployments.run_plan import RunRequest, Undo, requests_undo
-from stoker.model.config import COMPONENT, UNGROUPED
+from stoker.model.config import COMPONENT, UNGROUPED, Content
 from stoker.model.deployment import CheckSettings, Deployment
 from stoker.model.errors import EntityNotFound, UserParameterMissing
 from stoker.model.stack import RUN_COUNT, Action, Resource, Status
-from stoker.model.trigger import Content
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, physical_name, target_of
 from stoker.store import configs, deployments, servers
 from stoker.store.tx import Tx
@@ -44,7 +43,7 @@ def content_of_properties(tx: Tx, project_id: str, properties: Properties) -> Co
     Raises EntityNotFound if the project has no such config.
     """
     id = properties.get("config")
-    content = content_of(configs.get(tx, id, project_id)) if id else EMPTY
+    content = Content.of(configs.get(tx, id, project_id)) if id else EMPTY
     return as_structured(replace(content, config="") if content.config is None else content, properties)
 
 
@@ -110,7 +109,7 @@ def _find_content(context: Context, deployment: Deployment | None, properties: P
     if derived is None:
         return None
     inputs, _ = source_inputs(derived.inputs)
-    return as_structured(replace(content_of(derived), inputs=inputs), properties)
+    return as_structured(replace(Content.of(derived), inputs=inputs), properties)
 
 
 def choose_transport(context: Context, resource: Resource, properties: Properties) -> SignalTransport:

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 
 from stoker.deployments.configs import expand_known, resolve_hook
 from stoker.hot import UNKNOWN
-from stoker.model.config import UNGROUPED
+from stoker.model.config import UNGROUPED, Content
 from stoker.model.deployment import UNDO
 from stoker.model.errors import StokerError
 from stoker.model.stack import Action, Resource, Status
-from stoker.model.trigger import Content
 from stoker.resources.base import Context, ResourceFailure
 from stoker.resources.roles import ProvidesConfig, RunsConfig
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended

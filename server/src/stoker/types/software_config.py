@@ -11,8 +11,9 @@ from uuid import UUID
 
 import yaml
 
-from stoker.deployments import representation, schema
+from stoker.deployments import schema
 from stoker.deployments.configs import check_option, check_options, expand_known, new_config
+from stoker.deployments.derive import redact_config
 from stoker.hot import UNKNOWN, has_unknown
 from stoker.hot.words import clip
 from stoker.model.config import COMPONENT, HOOK_OPTION, UNGROUPED
@@ -118,7 +119,8 @@ class ConfigType(ResourceType):
         return config.config if config else None
 
     def show(self, context: Context, resource: Resource) -> Any:
-        return representation.config(context.tx, resource.physical_id or "", context.project_id)
+        body = configs.body(context.tx, resource.physical_id or "", context.project_id)
+        return redact_config(context.tx, rows.load(body))
 
 
 class DeclaredType(ProvidesConfig, ConfigType):

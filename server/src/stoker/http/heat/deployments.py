@@ -9,8 +9,8 @@ from uuid import uuid4
 from msgspec import UNSET, Meta
 from msgspec.structs import asdict
 
-from stoker.deployments import representation, service
-from stoker.deployments.configs import content_of
+from stoker.deployments import service
+from stoker.deployments.derive import redact_deployment
 from stoker.deployments.run_plan import RunRequest
 from stoker.deployments.schema import check_values, refuse_missing
 from stoker.http import audit_trail, pages
@@ -34,7 +34,7 @@ from stoker.http.contracts import (
 )
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.request import LARGE, RequestContext, Response
-from stoker.model.config import Config
+from stoker.model.config import Config, Content
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.stack import Action
@@ -157,8 +157,7 @@ def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
         page = deployments.page(tx, only, after=after, limit=most)
         names = audit.names_of_all(tx, [deployment.id for _, deployment in page]) if query.names else {}
         return [
-            (position, representation.deployment(tx, deployment, names.get(deployment.id)))
-            for position, deployment in page
+            (position, redact_deployment(tx, deployment, names.get(deployment.id))) for position, deployment in page
         ]
 
     def fit(tx: Tx, after: int | None, most: int) -> int:
@@ -207,7 +206,7 @@ def show(request: RequestContext, tx: Tx, query: NamesQuery) -> dict[str, Any]:
     """Return a deployment."""
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
     names = audit.names_of(tx, deployment.id) if query.names else None
-    return {"software_deployment": representation.deployment(tx, deployment, names)}
+    return {"software_deployment": redact_deployment(tx, deployment, names)}
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
@@ -280,7 +279,7 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment, source
 
     This request is Stoker's own: Heat's clients derive the config themselves. Raises Invalid for wrong input values.
     """
-    content, action = content_of(source), body.action or Action.CREATE.value
+    content, action = Content.of(source), body.action or Action.CREATE.value
     values = check_values(content, action, body.input_values or {}, allow_undeclared=bool(body.allow_undeclared))
     refuse_missing(content, [values])
     run = RunRequest(
@@ -298,4 +297,4 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment, source
 
 
 def enclose(tx: Tx, deployment: Deployment) -> dict[str, Any]:
-    return {"software_deployment": representation.deployment(tx, deployment)}
+    return {"software_deployment": redact_deployment(tx, deployment)}
