@@ -138,10 +138,19 @@ def test_deployment_show_by_the_name_of_its_config(stoker, deployed):
 
 def test_deployment_list_and_show(site, stoker, deployed):
     other = site.add_agent("web2")
-
     assert deployed["id"] in stoker("deployment", "list").out
-    assert made(stoker("deployment", "list", "--server", "web1", "-o", "json"))[0]["id"] == deployed["id"]
-    assert made(stoker("deployment", "list", "--server", other.id, "-o", "json")) == []
+    for option, value, is_listed in (
+        ("server", "web1", True),
+        ("server", other.id, False),
+        ("config", "setup", True),
+        ("config", "absent", False),
+        ("status", "in_progress", True),
+        ("status", "COMPLETE", False),
+        ("contains", "ETU", True),
+        ("contains", "absent", False),
+    ):
+        listed = made(stoker("deployment", "list", f"--{option}", value, "-o", "json", "-c", "id"))
+        assert listed == [{"id": deployed["id"]}] * is_listed, (option, value)
     assert "IN_PROGRESS" in stoker("deployment", "show", deployed["id"]).out
 
 

@@ -49,13 +49,13 @@ class Deployments(Collection[Deployment]):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_deployments", "deployment", key="software_deployment")
 
-    def all(self, *, server_id: str | None = None, contains: str | None = None, **_: object) -> list[Deployment]:
+    def all(self, *, limit: int | None = None, **query: Any) -> list[Deployment]:
         """
-        Return the deployments of the project, or of one server, oldest first.
+        Return the deployments of the project, oldest first.
 
-        ``contains`` is a part of the config's name.
+        Filters: ``server_id``, ``config`` (a name or an id), ``status``, and ``contains``, a part of the config's name.
         """
-        return super().all(server_id=server_id, contains=contains, names="true")
+        return super().all(limit=limit, names="true", **query)
 
     def find_id(self, ref: str) -> str:
         """Return the id of a deployment. Raises NotFound or Ambiguous."""

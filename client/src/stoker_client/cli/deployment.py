@@ -165,8 +165,7 @@ def list_(
     """List the deployments of the project, or of one server or config."""
     client = session.client
     id_ = server_id(client, server) if server is not None else None
-    listed = client.deployments.all(server_id=id_, config=config, contains=contains)
-    deployments = [deployment for deployment in listed if status in (None, deployment["status"])]
+    deployments = client.deployments.all(server_id=id_, config=config, contains=contains, status=status)
     emit_list(output, deployments, _COLUMNS, wide=_WIDE, cells=_cells)
 
 
