@@ -24,7 +24,7 @@ class Checks(ReadOnlyCollection[Check]):
     """
     The last checks of deployments, in the order of the deployments; ``ref`` is a deployment's id.
 
-    Lists have no differences. Filters: ``state``, ``stack``, ``server``.
+    Lists have no differences. Filters: ``state``, ``stack``, ``server`` (ids or names).
     """
 
     def __init__(self, wire: Wire) -> None:

@@ -56,7 +56,13 @@ class ReadOnlyCollection(Generic[Object]):
 
     def find_id(self, ref: str) -> str:
         """Return the id of an object. Raises NotFound or Ambiguous."""
-        return ref if is_id(ref) else str(choose(self.all(), ref, self.noun)["id"])
+        if is_id(ref):
+            return ref
+        return str(self.show(ref)["id"]) if self.finds_names else self._search(ref)
+
+    def resolvable(self, ref: str) -> str:
+        """Return a reference that the service resolves in requests: a name, or the id for other references."""
+        return self.find_id(ref) if self._needs_list(ref) else ref
 
     def show(self, ref: str, *, patient: bool = False, **query: Any) -> Object:
         """Return one object. ``patient`` waits for a service that restarts. Raises NotFound or Ambiguous."""
@@ -68,13 +74,18 @@ class ReadOnlyCollection(Generic[Object]):
 
     def _at(self, ref: str, call: Callable[[str], Answer]) -> Answer:
         """Return the result of ``call`` with the path of an object."""
-        if self.finds_names:
-            try:
-                return call(self._path_of(ref))
-            except NotFound:
-                if not self._needs_list(ref):
-                    raise
-        return call(self._path_of(self.find_id(ref)))
+        if not self.finds_names:
+            return call(self._path_of(self.find_id(ref)))
+        try:
+            return call(self._path_of(ref))
+        except NotFound:
+            if not self._needs_list(ref):
+                raise
+        return call(self._path_of(self._search(ref)))
+
+    def _search(self, ref: str) -> str:
+        """Return the id of an object that the list has."""
+        return str(choose(self.all(), ref, self.noun)["id"])
 
     def _needs_list(self, ref: str) -> bool:
         """Whether ``ref``, which the service does not find, may be a reference that only the client resolves."""

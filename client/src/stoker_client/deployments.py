@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import Anything, Collection, choose, is_id, part
 from stoker_client.errors import BadInput, NotFound
+from stoker_client.servers import Servers
 from stoker_client.shapes import Deployment, LogChunk, Run
 from stoker_client.stacks import Stacks
 from stoker_client.updates import Event, follow
@@ -26,13 +27,13 @@ class Configs(Collection[Anything]):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_configs", "config", key="software_config")
 
-    def all(self, *, derived: bool = False, **_: object) -> list[Anything]:
+    def all(self, *, limit: int | None = None, derived: bool = False, **query: Any) -> list[Anything]:
         """
         Return the configs of the project without their contents, newest first.
 
         ``derived`` includes derived configs, which have the names of their sources.
         """
-        return super().all(derived="true" if derived else "false")
+        return super().all(limit=limit, derived="true" if derived else "false", **query)
 
     def delete_derived(self, id_: str) -> None:
         """Delete a derived config after its deployment was deleted. Source configs and missing ids are ignored."""
@@ -49,13 +50,14 @@ class Deployments(Collection[Deployment]):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_deployments", "deployment", key="software_deployment")
 
-    def all(self, *, limit: int | None = None, **query: Any) -> list[Deployment]:
+    def all(self, *, limit: int | None = None, server: str | None = None, **query: Any) -> list[Deployment]:
         """
-        Return the deployments of the project, oldest first.
+        Return the deployments of the project, or of one server, oldest first.
 
-        Filters: ``server_id``, ``config`` (a name or an id), ``status``, and ``contains``, a part of the config's name.
+        Filters: ``config`` (a name or an id), ``status``, and ``contains``, a part of the config's name.
         """
-        return super().all(limit=limit, names="true", **query)
+        server_id = None if server is None else Servers(self.wire).find_id(server)
+        return super().all(limit=limit, server_id=server_id, names="true", **query)
 
     def find_id(self, ref: str) -> str:
         """Return the id of a deployment. Raises NotFound or Ambiguous."""

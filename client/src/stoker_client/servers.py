@@ -32,9 +32,8 @@ class Servers(Collection[Server]):
         """Return the servers of the project, or those that ``selector`` selects."""
         return list(self.iterate(selector, limit=limit))
 
-    def find_id(self, ref: str) -> str:
-        """Return the id of a server. Raises NotFound or Ambiguous."""
-        return str(Stacks(self.wire).resource(ref)["physical_resource_id"]) if "/" in ref else super().find_id(ref)
+    def _search(self, ref: str) -> str:
+        return str(Stacks(self.wire).resource(ref)["physical_resource_id"]) if "/" in ref else super()._search(ref)
 
     def _needs_list(self, ref: str) -> bool:
         return "/" in ref or super()._needs_list(ref)

@@ -44,7 +44,11 @@ class Stacks(ReadOnlyCollection[Stack]):
         super().__init__(wire, "/stacks", "stack", finds_names=True)
 
     def find_id(self, ref: str) -> str:
-        """Return ``name/id`` of the stack with the name or the prefix of an id. Raises NotFound or Ambiguous."""
+        """Return the id of a stack. Raises NotFound or Ambiguous."""
+        return self.canonical(ref).rpartition("/")[2]
+
+    def _search(self, ref: str) -> str:
+        """Return ``name/id``."""
         stack = choose(self.all(), ref, "stack", name_key="stack_name")
         return f"{stack['stack_name']}/{stack['id']}"
 

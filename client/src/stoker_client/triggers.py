@@ -10,6 +10,7 @@ from stoker_client.collection import Anything, Collection, choose, is_id, iterat
 from stoker_client.errors import NotFound
 from stoker_client.results import exit_code_of
 from stoker_client.shapes import LogChunk, OutputGroup, Target, Trigger
+from stoker_client.stacks import Stacks
 from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ class Triggers(Collection[Trigger]):
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_triggers", "trigger", key="software_trigger", has_pages=True)
+
+    def all(self, *, limit: int | None = None, stack: str | None = None, **query: Any) -> list[Trigger]:
+        """
+        Return the triggers of the project, or of one stack, newest first.
+
+        Filters: ``status``, ``requested_by``, and ``contains``, a part of the name.
+        """
+        stack = None if stack is None else Stacks(self.wire).resolvable(stack)
+        return super().all(limit=limit, stack=stack, **query)
 
     def find_id(self, ref: str) -> str:
         """Return the id of a trigger. Raises NotFound or Ambiguous."""

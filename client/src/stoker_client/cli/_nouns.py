@@ -50,7 +50,8 @@ class Noun:
         @list_options()
         @click.pass_obj
         def command(session: Session, /, output: Output, **filters: Any) -> None:
-            objects = self.collection(session.client).all(**filters)
+            limit = None if order else output.first
+            objects = self.collection(session.client).all(limit=limit, **filters)
             emit_list(output, objects, columns, wide=wide, order=order, cells=cells)
 
         return command

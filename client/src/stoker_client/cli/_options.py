@@ -14,7 +14,7 @@ import click
 from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.client import Client
-from stoker_client.collection import is_id, is_pattern, is_prefix
+from stoker_client.collection import is_pattern
 from stoker_client.errors import BadInput
 from stoker_client.servers import join_selectors
 from stoker_client.shapes import Server
@@ -57,6 +57,11 @@ rollout_options = together([
 link_option = click.option("--link", is_flag=True, help="Print the URL of the console's page, on standard error.")
 contains_option = click.option("--contains", metavar="TEXT", help="Only those with this text in their names.")
 wait_option = click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
+
+
+def status_option(help: str, *statuses: str) -> Callable[[F], F]:
+    """Return the option ``--status``, which accepts ``statuses`` in any case."""
+    return click.option("--status", type=click.Choice(statuses, case_sensitive=False), help=help)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -121,31 +126,11 @@ def print_link(session: Session, *path: str) -> None:
     echo(session.client.console_url(*path), err=True)
 
 
-def server_id(client: Client, ref: str) -> str:
-    """Return the id of the server ``ref``. A complete id may also be that of a machine that is not listed."""
-    return ref if is_id(ref) else client.servers.show(ref)["id"]
-
-
-def service_name(client: Client, ref: str) -> str:
-    """Return a reference that the service resolves: a name or an id instead of a prefix or STACK/RESOURCE."""
-    return ref if _is_resolvable(ref) else client.servers.show(ref)["id"]
-
-
-def service_names(client: Client, refs: Sequence[str]) -> Sequence[str]:
-    """Return references that the service resolves, as ``service_name`` does; a pattern stands for several servers."""
-    if all(_is_resolvable(ref) and not is_pattern(ref) for ref in refs):
-        return refs
-    return [server["id"] for server in client.servers.find(refs)]
-
-
-def _is_resolvable(ref: str) -> bool:
-    return not is_prefix(ref) and "/" not in ref
-
-
 def selector_option(help: str) -> Callable[[F], F]:
-    """Return the option ``--label``. The command receives the texts as ``selectors``."""
+    """Return the option ``--label``. The command receives the selector for all conditions, or None, as ``selector``."""
     return click.option(
-        "-l", "--label", "selectors", multiple=True, metavar="SELECTOR",
+        "-l", "--label", "selector", multiple=True, metavar="SELECTOR",
+        callback=lambda _ctx, _param, texts: join_selectors(texts),
         help=f"{help} SELECTOR is a label such as role=web, or a condition such as 'role=web and os.family=debian';"
         " repeat to combine conditions.",
     )  # fmt: skip
@@ -154,11 +139,10 @@ def selector_option(help: str) -> Callable[[F], F]:
 label_option = selector_option("All servers that SELECTOR selects.")
 
 
-def choose_servers(client: Client, refs: Sequence[str], selectors: Sequence[str]) -> list[Server]:
-    """Return the servers of ``refs``, or those that ``selectors`` select. Raises BadInput if there is none."""
+def choose_servers(client: Client, refs: Sequence[str], selector: str | None) -> list[Server]:
+    """Return the servers of ``refs``, or those that ``selector`` selects. Raises BadInput if there is none."""
     if refs:
         return client.servers.find(refs)
-    selector = join_selectors(selectors)
     servers = client.servers.all(selector=selector)
     if not servers:
         raise BadInput(
@@ -167,14 +151,14 @@ def choose_servers(client: Client, refs: Sequence[str], selectors: Sequence[str]
     return servers
 
 
-def chosen_servers(session: Session, refs: Sequence[str], selectors: Sequence[str]) -> Sequence[str]:
+def chosen_servers(session: Session, refs: Sequence[str], selector: str | None) -> Sequence[str]:
     """
-    Return ``refs``, or the names of the servers that patterns or ``selectors`` select.
+    Return ``refs``, or the names of the servers that patterns or ``selector`` select.
 
     Raises UsageError for both or neither.
     """
-    if bool(refs) == bool(selectors):
+    if bool(refs) == bool(selector):
         raise click.UsageError("give either servers or --label")
-    if any(map(is_pattern, refs)) or selectors:
-        return [server["name"] for server in choose_servers(session.client, refs, selectors)]
+    if any(map(is_pattern, refs)) or selector:
+        return [server["name"] for server in choose_servers(session.client, refs, selector)]
     return refs

@@ -61,7 +61,7 @@ def policy(
     /,
     *,
     words: Sequence[str],
-    selectors: Sequence[str],
+    selector: str | None,
     clear: bool,
     output: Output,
     **values: Any,
@@ -77,10 +77,10 @@ def policy(
       stoker server policy db1 --window '0 2 * * *; 120; Europe/Vienna'
       stoker server policy --label role=db --max-concurrent 1
     """
-    refs, files = (words[:0], words) if selectors else (words[:1], words[1:])
+    refs, files = (words[:0], words) if selector else (words[:1], words[1:])
     if len(files) > 1:
         raise click.UsageError(f"unexpected argument {files[1]!r} after FILE")
-    chosen = chosen_servers(session, refs, selectors)
+    chosen = chosen_servers(session, refs, selector)
     options = _options(**values)
     changes = bool(files or options or clear)
     if changes and not one_of(bool(files), bool(options), clear):

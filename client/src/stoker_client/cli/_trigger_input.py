@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from stoker_client import triggers
-from stoker_client.cli._options import merge, one_of, pair, rollout_options, selector_option, service_names, together
+from stoker_client.cli._options import merge, one_of, pair, rollout_options, selector_option, together
 from stoker_client.client import Client
-from stoker_client.collection import is_id, is_prefix
-from stoker_client.servers import join_selectors
+from stoker_client.collection import is_id, is_pattern
+from stoker_client.servers import Servers
 
 trigger_options = together([
     click.argument("words", nargs=-1, metavar="[STACK RESOURCE] [ACTION]"),
@@ -41,13 +41,13 @@ def trigger_body(
     input_files: Sequence[tuple[str, str]],
     allow_undeclared: bool,
     servers: Sequence[str],
-    selectors: Sequence[str],
+    selector: str | None,
     **options: Any,
 ) -> dict[str, Any]:
     """Return the request that ``trigger_options`` describe. ``client`` is called only after all other checks."""
-    if servers and selectors:
+    if servers and selector:
         raise click.UsageError("name servers either with --on or with --label")
-    if config is not None and not (servers or selectors):
+    if config is not None and not (servers or selector):
         raise click.UsageError("a config has no servers: name them with --on or --label")
     source = _source(words, config, deployment)
     values = merge(inputs, input_files, "--input-file")
@@ -55,16 +55,23 @@ def trigger_body(
         source["deployment_id"] = client().deployments.find_id(deployment)
     if config is not None:
         source["config_id"] = client().configs.find_id(config)
-    if is_prefix(source.get("stack") or ""):
-        source["stack"] = client().stacks.canonical(source["stack"]).rpartition("/")[2]
+    if "stack" in source:
+        source["stack"] = client().stacks.resolvable(source["stack"])
     return triggers.body(
         **source,
         input_values=values,
         allow_undeclared=allow_undeclared or None,
-        servers=list(service_names(client(), servers)) if servers else [],
-        selector=join_selectors(selectors),
+        servers=_find_servers(client().servers, servers),
+        selector=selector,
         **options,
     )
+
+
+def _find_servers(servers: Servers, refs: Sequence[str]) -> list[str]:
+    """Return references that the service resolves. A pattern stands for several servers."""
+    if any(map(is_pattern, refs)):
+        return [server["id"] for server in servers.find(refs)]
+    return [servers.resolvable(ref) for ref in refs]
 
 
 def trigger_title(*, words: Sequence[str], config: str | None, deployment: str | None, **_: object) -> str:

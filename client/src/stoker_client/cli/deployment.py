@@ -11,7 +11,7 @@ from stoker_client.checks import state_of
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import choose_run, logs
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
-from stoker_client.cli._options import contains_option, given_options, link_option, pair, print_link, server_id
+from stoker_client.cli._options import contains_option, given_options, link_option, pair, print_link, status_option
 from stoker_client.cli._output import (
     Output,
     Row,
@@ -35,10 +35,32 @@ def _wait_for_cancellation(session: Session, id_: str) -> None:
     wait_for_end(session.client, id_, reminder)
 
 
+def _cells(deployment: Row) -> Row:
+    return {
+        "name": name_of(deployment),
+        "server": server_name_of(deployment),
+        "requested_by": requester_of(deployment),
+    }
+
+
+_STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
+_NOUN = Noun("deployment", lambda client: client.deployments)
 deployment = Group(
     commands=[
         logs,
-        Noun("deployment", lambda client: client.deployments).cancel(
+        _NOUN.list(
+            "List the deployments of the project, or of one server or config.",
+            ("id", "name", "server", "action", "status", "changed", "creation_time"),
+            wide=("config_name", "requested_by", "server_id", "config_id", "changed_items", "status_reason"),
+            cells=_cells,
+            options=[
+                click.option("--server", metavar="SERVER", help="Only this server: name or id."),
+                click.option("--config", metavar="CONFIG", help="Only those that run this config: name or id."),
+                status_option("Only those in this state.", *_STATUSES),
+                contains_option,
+            ],
+        ),
+        _NOUN.cancel(
             "Cancel runs of deployments: the agent stops the script; a queued run does not start.",
             "Wait until the runs have stopped.",
             _wait_for_cancellation,
@@ -75,7 +97,7 @@ def create(
     client = session.client
     body = {
         "config_id": client.configs.find_id(config),
-        "server_id": server_id(client, server),
+        "server_id": client.servers.find_id(server),
         "input_values": dict(inputs),
         **({"allow_undeclared": True} if allow_undeclared else {}),
     }
@@ -138,43 +160,6 @@ def history(session: Session, deployment: str, number: int | None, output: Outpu
         return
     run = choose_run(runs, number, deployment)
     emit_one(output, run, text={"changes": describe_changes(run.get("changes") or ())})
-
-
-_COLUMNS = ("id", "name", "server", "action", "status", "changed", "creation_time")
-_WIDE = ("config_name", "requested_by", "server_id", "config_id", "changed_items", "status_reason")
-_STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
-
-
-@deployment.command("list")
-@click.option("--server", metavar="SERVER", help="Only this server: name or id.")
-@click.option("--config", metavar="CONFIG", help="Only those that run this config: name or id.")
-@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only those in this state.")
-@contains_option
-@list_options()
-@click.pass_obj
-def list_(
-    session: Session,
-    /,
-    *,
-    server: str | None,
-    config: str | None,
-    status: str | None,
-    contains: str | None,
-    output: Output,
-) -> None:
-    """List the deployments of the project, or of one server or config."""
-    client = session.client
-    id_ = server_id(client, server) if server is not None else None
-    deployments = client.deployments.all(server_id=id_, config=config, contains=contains, status=status)
-    emit_list(output, deployments, _COLUMNS, wide=_WIDE, cells=_cells)
-
-
-def _cells(deployment: Row) -> Row:
-    return {
-        "name": name_of(deployment),
-        "server": server_name_of(deployment),
-        "requested_by": requester_of(deployment),
-    }
 
 
 @deployment.command("output")

@@ -15,7 +15,6 @@ from stoker_client.cli._session import DRIFT, FAILED, TIMED_OUT, Batch, Session
 from stoker_client.cli._wait import report_waiting, wait_for_deployment
 from stoker_client.client import Client
 from stoker_client.errors import ClientError
-from stoker_client.servers import join_selectors
 from stoker_client.shapes import Check
 from stoker_client.terminal import show_line
 
@@ -69,7 +68,7 @@ def check(
     session: Session,
     stack: str | None,
     servers: Sequence[str],
-    selectors: Sequence[str],
+    selector: str | None,
     timeout: int,
     strict: bool,
     output: Output,
@@ -80,17 +79,17 @@ def check(
     has drifted, else with 1 if the state of a deployment is unknown. Configs without a check, such as scripts without
     the option check, are no error unless --strict is set. Nothing changes on the servers.
     """
-    if bool(stack) + bool(servers) + bool(selectors) != 1:
+    if bool(stack) + bool(servers) + bool(selector) != 1:
         raise click.UsageError("give one of STACK, --server and --label")
     client = session.client
     requested = client.checks.request(
-        stack=_stack_id(client, stack),
+        stack=stack and client.stacks.find_id(stack),
         servers=[server["id"] for server in client.servers.find(servers)],
-        selector=join_selectors(selectors),
+        selector=selector,
     )
     if not requested:
-        if selectors:
-            choose_servers(client, (), selectors)  # an error if no server matches
+        if selector:
+            choose_servers(client, (), selector)  # an error if no server matches
         raise ClientError("no deployment to check")
     checks = [_complete(client, check) for check in client.checks.wait(requested, timeout)]
     emit_list(output, checks, _COLUMNS, wide=_WIDE, cells=_cells)
@@ -173,17 +172,13 @@ def repair(
             batch.each(started, lambda id_: wait_for_deployment(client, id_))
 
 
-def _stack_id(client: Client, stack: str | None) -> str | None:
-    return None if stack is None else client.stacks.show(stack, outputs=False)["id"]
-
-
 def _find(
     client: Client, state: str | None, stack: str | None, server: str | None, limit: int | None = None
 ) -> list[Check]:
     return client.checks.all(
         state=state,
-        stack=_stack_id(client, stack),
-        server=None if server is None else client.servers.show(server)["id"],
+        stack=None if stack is None else client.stacks.find_id(stack),
+        server=None if server is None else client.servers.find_id(server),
         limit=limit,
     )
 

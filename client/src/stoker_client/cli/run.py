@@ -67,7 +67,7 @@ def run(
     /,
     *,
     servers: Sequence[str],
-    selectors: Sequence[str],
+    selector: str | None,
     file: str | None,
     inputs: Sequence[tuple[str, str]],
     timeout: int | None,
@@ -91,9 +91,9 @@ def run(
       stoker run 'web*' --fold -- uname -r
       stoker run --label role=web -i tier=web -f setup.sh
     """
-    refs, words = _split(servers, click.get_current_context().meta.get(_COMMAND), selectors, file)
+    refs, words = _split(servers, click.get_current_context().meta.get(_COMMAND), selector, file)
     script = _script(words, file)
-    targets = choose_servers(session.client, refs, selectors)
+    targets = choose_servers(session.client, refs, selector)
     limit = Limit(wait_timeout)
     report_absence(targets, limit)
     body = {"name": name, "input_values": dict(inputs), "timeout": timeout, **rollout}
@@ -101,12 +101,12 @@ def run(
 
 
 def _split(
-    servers: Sequence[str], words: Sequence[str] | None, selectors: Sequence[str], file: str | None
+    servers: Sequence[str], words: Sequence[str] | None, selector: str | None, file: str | None
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return servers and command. Without ``--``, only the first word can be a server."""
-    if words is None and not file and not selectors:
+    if words is None and not file and not selector:
         servers, words = servers[:1], servers[1:]
-    if bool(servers) == bool(selectors):
+    if bool(servers) == bool(selector):
         raise click.UsageError("give either servers or --label")
     return servers, words or ()
 

@@ -10,7 +10,7 @@ import click
 from stoker_client import triggers
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
-from stoker_client.cli._options import chosen_servers, label_option, rollout_options, selector_option
+from stoker_client.cli._options import chosen_servers, label_option, rollout_options, selector_option, status_option
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -23,7 +23,6 @@ from stoker_client.cli._output import (
 from stoker_client.cli._server_policy import policy
 from stoker_client.cli._session import Batch, Session
 from stoker_client.cli.enrollment import enroll, user_data
-from stoker_client.servers import join_selectors
 
 _STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
 server = Group(
@@ -82,14 +81,14 @@ def approve(session: Session, servers: Sequence[str], every: bool) -> None:
 @label_option
 @yes_option
 @click.pass_obj
-def delete(session: Session, servers: Sequence[str], selectors: Sequence[str], yes: bool) -> None:
+def delete(session: Session, servers: Sequence[str], selector: str | None, yes: bool) -> None:
     """Delete enrolled servers; their agents lose access.
 
     \b
       stoker server delete web1 web2
       stoker server delete --label role=web
     """
-    chosen = chosen_servers(session, servers, selectors)
+    chosen = chosen_servers(session, servers, selector)
     delete_each(chosen, "server", session.client.servers.delete, yes=yes)
     echo("stoker: agents that still run there are refused from now on; stop them on the machines", err=True)
 
@@ -99,7 +98,7 @@ def delete(session: Session, servers: Sequence[str], selectors: Sequence[str], y
 @label_option
 @list_options()
 @click.pass_obj
-def label(session: Session, words: Sequence[str], selectors: Sequence[str], output: Output) -> None:
+def label(session: Session, words: Sequence[str], selector: str | None, output: Output) -> None:
     """Label servers: NAME=VALUE sets a label, NAME- removes it; without either, show a server's labels.
 
     \b
@@ -107,9 +106,9 @@ def label(session: Session, words: Sequence[str], selectors: Sequence[str], outp
       stoker server label web1 web2 role=web
       stoker server label --label role=web site=vienna
     """
-    refs, changes = _split(words, named=not selectors)
+    refs, changes = _split(words, named=not selector)
     servers = session.client.servers
-    chosen = chosen_servers(session, refs, selectors)
+    chosen = chosen_servers(session, refs, selector)
     if chosen != refs or len(chosen) > 1:
         if not changes:
             raise click.UsageError("give at least one change: NAME=VALUE or NAME-")
@@ -152,15 +151,15 @@ _WIDE = ("kind", "hostname", "os", "address", "problem", "hooks", "policy_source
 
 @server.command("list")
 @selector_option("Only servers that SELECTOR selects.")
-@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only those in this state.")
+@status_option("Only those in this state.", *_STATUSES)
 @list_options()
 @click.pass_obj
-def list_(session: Session, selectors: Sequence[str], status: str | None, output: Output) -> None:
+def list_(session: Session, selector: str | None, status: str | None, output: Output) -> None:
     """List the servers of the project, sorted by name.
 
     With --limit, and without a selector and --sort, the oldest servers are listed, in the order of their creation.
     """
-    servers = list(session.client.servers.iterate(join_selectors(selectors), status=status, limit=output.first))
+    servers = list(session.client.servers.iterate(selector, status=status, limit=output.first))
     # With --limit, the service reads no more servers than the first ones, which are the oldest.
     order = "name" if output.first is None else None
     emit_list(output, servers, _COLUMNS, wide=_WIDE, order=order, cells=_cells)
@@ -221,7 +220,7 @@ def upgrade(
     /,
     *,
     servers: Sequence[str],
-    selectors: Sequence[str],
+    selector: str | None,
     require_window: bool,
     follow: bool,
     output: Output,
@@ -241,7 +240,7 @@ def upgrade(
     from stoker_client.cli.trigger import emit_or_follow
 
     client = session.client
-    chosen = [server["id"] for server in client.servers.find(chosen_servers(session, servers, selectors))]
+    chosen = [server["id"] for server in client.servers.find(chosen_servers(session, servers, selector))]
     present = next((config["id"] for config in client.configs.all() if _UPGRADE.items() <= config.items()), None)
     trigger = client.triggers.create(
         triggers.body(

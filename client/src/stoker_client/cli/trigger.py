@@ -12,7 +12,7 @@ from stoker_client.cli._fold import print_groups
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import contains_option, given_options, link_option, print_link, service_name
+from stoker_client.cli._options import contains_option, given_options, link_option, print_link, status_option
 from stoker_client.cli._output import (
     Output,
     data_option,
@@ -34,7 +34,6 @@ from stoker_client.cli._wait import (
     trigger_failure,
 )
 from stoker_client.client import Client
-from stoker_client.collection import is_prefix
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Target, Trigger
 from stoker_client.triggers import STATUSES, TargetLabels, read_logs
@@ -73,6 +72,17 @@ trigger = Group(
     """,
     default="create",
     commands=[
+        _NOUN.list(
+            "List the triggers of the project, newest first.",
+            ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time"),
+            wide=("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time"),
+            options=[
+                status_option("Only triggers in this state.", *STATUSES),
+                click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id."),
+                contains_option,
+                click.option("--by", "requested_by", metavar="USER", help="Only triggers of this user."),
+            ],
+        ),
         _NOUN.delete("Delete ended triggers, with their deployments and logs."),
         _NOUN.cancel(
             "Cancel triggers: queued runs do not start, active runs are stopped.",
@@ -134,29 +144,6 @@ def create(
     return emit_or_follow(session.client, trigger, output, follow=follow)
 
 
-_LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
-_WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time")
-
-
-@trigger.command("list")
-@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only triggers in this state.")
-@click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id.")
-@contains_option
-@click.option("--by", metavar="USER", help="Only triggers of this user.")
-@list_options()
-@click.pass_obj
-def list_(
-    session: Session, /, *, status: str | None, stack: str | None, contains: str | None, by: str | None, output: Output
-) -> None:
-    """List the triggers of the project, newest first."""
-    if stack is not None and is_prefix(stack):
-        stack = session.client.stacks.canonical(stack).rpartition("/")[2]
-    rows = session.client.triggers.all(
-        status=status, stack=stack, contains=contains, requested_by=by, limit=output.first
-    )
-    emit_list(output, rows, _LIST_COLUMNS, wide=_WIDE)
-
-
 @trigger.command("logs")
 @click.argument("trigger")
 @click.option("-f", "--follow", is_flag=True, help="Continue until the end.")
@@ -171,7 +158,7 @@ def logs(
     """Print the output of a trigger's runs; with several runs, each line begins with the name of the server."""
     client = session.client
     id_ = client.triggers.find_id(trigger)
-    wanted_server = service_name(client, server) if server is not None else None
+    wanted_server = None if server is None else client.servers.resolvable(server)
     targets = [target for target in client.triggers.show(id_).get("targets") or [] if _is(target, wanted_server)]
     if server is not None and not targets:
         raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
@@ -224,9 +211,7 @@ def retry(session: Session, trigger: str, all_: bool, follow: bool, output: Outp
 
 _SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
 _TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
-_target_status_option = click.option(
-    "--status", type=click.Choice(_TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
-)
+_target_status_option = status_option("Only the servers in this state.", *_TARGET_STATUSES)
 
 
 @trigger.command("show")
