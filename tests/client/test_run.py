@@ -107,10 +107,7 @@ def test_a_failure_without_a_code_exits_with_1_and_its_reason(site, stoker, web1
     ],
 )
 def test_the_exit_code_follows_from_the_result(status, code, ours):
-    outputs = {"deploy_status_code": code}
-    finished = {"id": "", "server_id": "", "config_id": "", "action": "", "status_reason": ""}
-
-    assert exit_code({**finished, "status": status, "output_values": outputs}) == ours
+    assert exit_code(status, code) == ours
 
 
 def test_keep_deletes_nothing_and_prints_the_ids(site, stoker, acting):

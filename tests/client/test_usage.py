@@ -45,7 +45,7 @@ REFUSED = [
     ("server policy db1 --allow user=x", "is not STACK"),
     ("server policy db1 --window *", "'CRON; MINUTES'"),
     ("server policy db1 list.yaml", "is not a policy"),
-    ("server policy db1 broken", "is not YAML"),
+    ("server policy db1 broken", "broken:2:1: did not find"),
     ("server policy db1 gone.yaml", "cannot read gone.yaml"),
     ("server policy db1 list.yaml more", "unexpected argument 'more'"),
     ("server policy", "give either servers or --label"),

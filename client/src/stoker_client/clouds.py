@@ -39,7 +39,7 @@ def read_cloud(cloud: str | None = None) -> Cloud:
             region = config.get_one(cloud=_choose(config, cloud))
         session = region.get_session()
     except sdk.ConfigException as problem:
-        raise NotConfigured(f"{_first_line(problem)}; {SETUP}") from problem
+        raise NotConfigured(f"{faults.first_line(problem).rstrip('.')}; {SETUP}") from problem
     except ksa.ClientException as problem:
         raise faults.error_of_exception(problem, "the cloud") from problem
     adapter = {
@@ -75,7 +75,3 @@ def _only(config: OpenStackConfig) -> str:
     if config.default_cloud == NONE:
         raise NotConfigured(f"no cloud is configured; {SETUP}")
     return str(config.default_cloud)
-
-
-def _first_line(problem: Exception) -> str:
-    return next(iter(str(problem).splitlines()), type(problem).__name__).rstrip(".")

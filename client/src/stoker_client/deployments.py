@@ -142,15 +142,15 @@ class Deployments(Collection[Deployment]):
             pass
 
 
-def name_of(deployment: Mapping[str, Any]) -> str:
-    """Return ``STACK/RESOURCE``, or else the name of the config."""
-    if deployment.get("resource_name"):
-        return f"{deployment.get('stack_name')}/{deployment['resource_name']}"
-    return str(deployment.get("config_name") or deployment["id"])
+def name_of(thing: Mapping[str, Any]) -> str:
+    """Return ``STACK/RESOURCE`` for a deployment, or that of a check; else the name of its config, or its id."""
+    if thing.get("resource_name"):
+        return f"{thing.get('stack_name')}/{thing['resource_name']}"
+    return str(thing.get("config_name") or thing.get("name") or thing.get("id") or thing["deployment_id"])
 
 
 def server_name_of(deployment: Mapping[str, Any]) -> str:
-    """Return the name of the deployment's server, or its id if the service does not know the name."""
+    """Return the name of the server of a deployment or a check, or its id if the service does not know the name."""
     return str(deployment.get("server_name") or deployment["server_id"])
 
 

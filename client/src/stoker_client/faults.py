@@ -75,9 +75,9 @@ def error_of_exception(problem: Exception, address: str) -> ClientError:
     chain = list(_chain(problem))
     for kind, error_type, sentence in _SENTENCES:
         if error := next((link for link in chain if isinstance(link, kind)), None):
-            text = sentence.format(address=address, reason=_first_line(error), system=_system_reason(chain))
+            text = sentence.format(address=address, reason=first_line(error), system=_system_reason(chain))
             return Refused(text, 401) if error_type is Refused else error_type(text)
-    return BadAnswer(f"cannot talk to {address}: {_first_line(problem)}")
+    return BadAnswer(f"cannot talk to {address}: {first_line(problem)}")
 
 
 # Ordered by precision: a failed discovery, for example, often has a refused connection as its cause.
@@ -113,7 +113,8 @@ def _chain(problem: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
-def _first_line(problem: BaseException) -> str:
+def first_line(problem: BaseException) -> str:
+    """Return the first line of an exception's text, or its type."""
     return next(iter(str(problem).splitlines()), "") or type(problem).__name__
 
 
@@ -124,7 +125,7 @@ def _system_reason(chain: list[BaseException]) -> str:
             remedy = _CERTIFICATE_REMEDIES.get(link.verify_code, _NAME_CA)
             return f"{link.verify_message}; {remedy}"
     if any(isinstance(link, ksa.SSLError) for link in chain):
-        return f"{_first_line(chain[-1])}; {_NAME_CA}"
+        return f"{first_line(chain[-1])}; {_NAME_CA}"
     os_errors = (link for link in chain if isinstance(link, OSError) and isinstance(link.errno, int) and link.strerror)
     return str(next((link.strerror for link in os_errors), "")) or "no connection"
 

@@ -113,10 +113,6 @@ class CachedLogin(BaseIdentityPlugin):  # type: ignore[misc]  # keystoneauth is 
         self._connection = connection
         self._plugin = plugin
 
-    def restore(self, state: str) -> None:
-        """Use a token that ``get_auth_state`` returned."""
-        self.set_auth_state(state)
-
     def get_auth_ref(self, session: Session, **_: Any) -> AccessInfo:
         """Log in and store the token for later commands."""
         access = self._plugin().get_access(session)
@@ -166,7 +162,7 @@ def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, stat
     entry = {name: connection[name] for name in ("auth_url", "session", "adapter")}
     login = CachedLogin(cache, entry["auth_url"], entry, plugin)
     if state is not None:
-        login.restore(state)
+        login.set_auth_state(state)
     session = _open_session(login, entry["session"])
     return Wire(Adapter(session, **entry["adapter"]), on_unreachable=cache.drop)
 

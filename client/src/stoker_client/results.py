@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, cast
 
-from stoker_client.shapes import Deployment, LogChunk
+from stoker_client.shapes import LogChunk
 
 Key = tuple[str, str, str]  # server, run, stream
 
 
-def exit_code(deployment: Deployment) -> int:
-    """Return the exit code for an ended deployment: the script's code if it states a failure, else 0 or 1."""
-    return exit_code_of(deployment["status"], (deployment.get("output_values") or {}).get("deploy_status_code"))
+def exit_code(status: str | None, status_code: Any) -> int:
+    """
+    Return the exit code for a run with the status ``status`` and the reported ``status_code``, None if unknown.
 
-
-def exit_code_of(status: str | None, status_code: Any) -> int:
-    """Return the exit code for a run with the status ``status`` and the reported ``status_code``, None if unknown."""
+    It is the script's code if that states a failure, else 0 or 1.
+    """
     if status == "COMPLETE":
         return 0
     try:

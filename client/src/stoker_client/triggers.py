@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import Anything, Collection, choose, is_id, iterate_pages, part
 from stoker_client.errors import NotFound
-from stoker_client.results import exit_code_of
+from stoker_client.results import exit_code
 from stoker_client.shapes import LogChunk, OutputGroup, Target, Trigger
 from stoker_client.stacks import Stacks
 from stoker_client.updates import Event, follow
@@ -196,7 +196,7 @@ def target_code(target: Target) -> int:
     code = run.get("status_code")
     if code is None:
         code = (run.get("output_values") or {}).get("deploy_status_code")
-    return exit_code_of(target["status"], code)
+    return exit_code(target["status"], code)
 
 
 class TargetLabels:

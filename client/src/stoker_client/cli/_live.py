@@ -51,7 +51,7 @@ class Clock:
 
 
 class Plain:
-    """Prints lines to stderr, each with the seconds since the start. A context, as ``Drawn``."""
+    """Prints lines to stderr, each with the seconds since the start."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -61,12 +61,6 @@ class Plain:
 
     def _print(self, line: str) -> None:
         echo(f"{self._elapsed():7.1f} s  {line}", err=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *why: object) -> None:
-        """Do nothing: printed lines need no clean-up."""
 
 
 def one_line(*words: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from stoker_client.cli._output import echo
 from stoker_client.cli._runs import describe_changes, run_of, summarize_changes, summary_of
@@ -18,7 +17,15 @@ from stoker_client.updates import attempts
 PATIENCE = 300.0
 
 
-def wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
+def take_preview(client: Client, id_: str, until: float) -> Trigger:
+    """Wait for the trigger and delete it. Return it as it is after its end, or at the time ``until``."""
+    try:
+        return _wait_for_preview(client, id_, until)
+    finally:
+        delete_preview(client, id_)
+
+
+def _wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
     """Return the trigger after its end, or as it is at the time ``until`` (time.monotonic)."""
     for _ in attempts(until):
         trigger = client.triggers.show(id_, patient=True)
@@ -27,22 +34,11 @@ def wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
     return trigger
 
 
-def take_preview(client: Client, id_: str, until: float) -> Trigger:
-    """Wait for the trigger and delete it. Return it as it is after its end, or at the time ``until``."""
-    try:
-        trigger = wait_for_preview(client, id_, until)
-    except KeyboardInterrupt:
-        delete_preview(client, id_)
-        raise
-    delete_preview(client, id_)
-    return trigger
-
-
 def delete_preview(client: Client, id_: str) -> None:
     """Delete the trigger, and cancel it before if it has not ended."""
     if client.triggers.show(id_, patient=True)["status"] == RUNNING:
         client.triggers.cancel(id_, force=True)
-        wait_for_preview(client, id_, time.monotonic() + PATIENCE)
+        _wait_for_preview(client, id_, time.monotonic() + PATIENCE)
     client.triggers.delete(id_)
 
 
@@ -55,11 +51,10 @@ def show_previews(client: Client, previews: Sequence[Anything]) -> None:
             show_targets(preview["resource_name"], trigger)
 
 
-def list_previews(client: Client, previews: Sequence[Anything]) -> list[dict[str, Any]]:
+def list_previews(client: Client, previews: Sequence[Anything]) -> list[Anything]:
     """Return the previews with the targets of their triggers, which show the changes. Deletes the triggers."""
     return [
-        {**preview, "targets": (trigger.get("targets") or []) if trigger else []}
-        for preview, trigger in _take_all(client, previews)
+        {**preview, "targets": (trigger or {}).get("targets") or []} for preview, trigger in _take_all(client, previews)
     ]
 
 

@@ -123,12 +123,9 @@ def _options(
 
 
 def _read(file: str) -> Any:
-    import yaml  # imported here because only files need PyYAML
+    from stoker_client.templates.documents import parse  # imported here because only files need PyYAML
 
-    try:
-        policy = yaml.safe_load(read_text(file, "FILE"))
-    except yaml.YAMLError as problem:
-        raise BadInput(f"{file} is not YAML: {' '.join(str(problem).split())}") from problem
+    policy = parse(read_text(file, "FILE"), file)
     if not isinstance(policy, dict | str):
         raise BadInput(f"{file} is not a policy: a policy is a mapping, STACK or PROJECT")
     return policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 from stoker_client.cli._output import echo, open_console, printable
 from stoker_client.cli._runs import counts, run_of, title
@@ -17,10 +17,6 @@ from stoker_client.results import failure_text
 from stoker_client.shapes import Deployment, Event, Target
 from stoker_client.stacks import Operation, Snapshot, is_of_stack, watch
 from stoker_client.triggers import Watch
-
-if TYPE_CHECKING:
-    from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
-
 
 #: The status reason of a deployment that waits for its agent only.
 FOR_AGENT = "Waiting for the agent"
@@ -98,7 +94,7 @@ def _display(client: Client, operation: Operation) -> Snapshot:
     from stoker_client.cli._live import Lines, LiveStack
 
     is_terminal = sys.stderr.isatty()
-    with LiveStack(open_console(stderr=True)) if is_terminal else Lines() as progress:
+    with LiveStack(open_console(stderr=True)) if is_terminal else nullcontext(Lines()) as progress:
         for snapshot in watch(client.stacks, operation, with_resources=is_terminal):
             progress.update(snapshot)
     return snapshot
@@ -147,7 +143,10 @@ def follow_trigger(client: Client, id_: str) -> Watch:
     """Show the trigger until it ends."""
     watch = Watch(client.triggers, id_)
     reported: set[int] = set()
-    with _view() as view:
+    # imported here because rich is slow, and only watching needs it
+    from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
+
+    with TriggerTable(open_console(stderr=True)) if sys.stderr.isatty() else nullcontext(TriggerLines()) as view:
         for target, log in watch.changes():
             if log is not None:
                 view.add_output(log)
@@ -165,15 +164,6 @@ def trigger_failure(watch: Watch) -> str:
     if trigger["status"] == "COMPLETE":
         return ""
     return printable(f"{title(trigger)} is {trigger['status']}: {trigger.get('status_reason') or counts(trigger)}")
-
-
-def _view() -> TriggerTable | TriggerLines:
-    # imported here because rich is slow, and only watching needs it
-    from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
-
-    if not sys.stderr.isatty():
-        return TriggerLines()
-    return TriggerTable(open_console(stderr=True))
 
 
 def describe_failure(client: Client, watch: Watch, target: Target) -> str:

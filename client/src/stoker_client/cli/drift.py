@@ -14,6 +14,7 @@ from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_op
 from stoker_client.cli._session import DRIFT, FAILED, TIMED_OUT, Batch, Session
 from stoker_client.cli._wait import report_waiting, wait_for_deployment
 from stoker_client.client import Client
+from stoker_client.deployments import name_of, server_name_of
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Check
 from stoker_client.terminal import show_line
@@ -28,23 +29,16 @@ def _cells(check: Mapping[str, Any]) -> dict[str, Any]:
     is_drifted = state == check["state"] == DRIFTED
     words = [check["summary"]] if is_drifted and check["summary"] else []
     return {
-        "deployment": _reference(check),
-        "server": check["server_name"] or check["server_id"],
+        "deployment": name_of(check),
+        "server": server_name_of(check),
         "state": state,
         "summary": ". ".join([*words, *([check["reason"]] if check["reason"] else [])]),
     }
 
 
-def _reference(check: Mapping[str, Any]) -> str:
-    """Return how commands refer to the deployment: ``STACK/RESOURCE``; else the name of its config, or its id."""
-    if check["resource_name"]:
-        return f"{check['stack_name']}/{check['resource_name']}"
-    return str(check["name"] or check["deployment_id"])
-
-
 def _differences(check: Check) -> Iterator[str]:
     """Yield the lines that show the differences of one check."""
-    yield f"{_reference(check)} on {check['server_name'] or check['server_id']}:"
+    yield f"{name_of(check)} on {server_name_of(check)}:"
     for change in check.get("changes") or ():
         outcome = change.get("outcome") and show_line(change["outcome"])
         yield f"  {show_line(change.get('item') or '?')}" + (

@@ -8,7 +8,7 @@ import time
 import traceback
 import webbrowser
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,7 +179,7 @@ def status(session: Session, output: Output) -> int:
         **health,
         "response_ms": round(seconds * 1000),
         "servers": client.servers.counts()["by_status"],
-        "stacks": _count(stack["stack_status"] for stack in client.stacks.all()),
+        "stacks": dict(sorted(Counter(stack["stack_status"] for stack in client.stacks.all()).items())),
         "triggers_in_progress": len(client.triggers.all(status="IN_PROGRESS")),
     })  # fmt: skip
     return 0 if health["health"] == "ok" else FAILED
@@ -193,10 +193,6 @@ def _read_health(client: Client) -> dict[str, Any]:
         return {"version": None, "health": str(problem)}
     warnings = {"warnings": answer["warnings"]} if answer.get("warnings") else {}
     return {"version": answer.get("version"), "health": answer.get("status"), **warnings}
-
-
-def _count(states: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(states).items()))
 
 
 @stoker.command

@@ -202,7 +202,7 @@ class WatchDeployment(WithArguments, command.Command):
         deployment = deployments.show(parsed_args.deployment, patient=True)
         if deployment["status"] != "COMPLETE":
             echo(f"{deployment['status']}: {deployment['status_reason'] or 'no reason given'}", err=True)
-        return exit_code(deployment)
+        return exit_code(deployment["status"], (deployment.get("output_values") or {}).get("deploy_status_code"))
 
 
 def _read_logs(events: Iterable[Event]) -> Iterator[LogChunk]:
