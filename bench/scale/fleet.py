@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from bench.api import Api
 from bench.measure import wait_until
 from bench.scale.servers import create_servers
-from bench.scale.stoker import Stoker
-from bench.swarm.faults import Faults
+from bench.stoker import Stoker
 from bench.swarm.processes import Share, SwarmFailed, SwarmProcesses
 from bench.swarm.statistics import Statistics
 
@@ -79,7 +78,6 @@ def connected_fleet(stoker: Stoker, api: Api, count: int, *, start_within: float
             token="",
             keys={name: keys[name] for name in names[first::processes]},
             first_index=first * _AGENTS_PER_PROCESS,
-            faults=Faults(random=random.Random(first)),
             start_within=start_within,
             interval=_INTERVAL,
         )
@@ -99,8 +97,7 @@ class Load:
         self._pause = pause
         self._size = size
         self._stopping = threading.Event()
-        config = {"name": "load", "group": "script", "config": "true"}
-        self._config: str = self._api("POST", "/software_configs", config)["software_config"]["id"]
+        self._config = self._api.create_config()
         self._servers = _server_ids(self._api)
         #: The triggers whose creation was acknowledged, the requests that were not, and their seconds.
         self.triggers: list[str] = []

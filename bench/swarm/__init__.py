@@ -7,7 +7,6 @@ A swarm: simulated agents that speak Stoker's agent protocol, many thousands in 
 from __future__ import annotations
 
 from bench.swarm.enrollment import enroll_servers
-from bench.swarm.faults import Faults
 from bench.swarm.swarm import Swarm
 
-__all__ = ["Faults", "Swarm", "enroll_servers"]
+__all__ = ["Swarm", "enroll_servers"]

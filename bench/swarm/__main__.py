@@ -7,17 +7,16 @@ Create a token for the agents, start the swarm, then deploy to its servers (labe
     python -m bench.swarm --url http://127.0.0.1:8004 --token-file token --agents 5000 --keys keys.json
     stoker run --label swarm=1 -- true
 
-The simulated agents run nothing: every run takes ``--duration`` seconds and succeeds, but for ``--failure``. The report
-shows how many agents have an open poll, the counts, and percentiles of durations in milliseconds: since the start, and
-of the last interval. ``python -m bench.scale`` measures a Stoker of its own while nothing changes, while it restarts,
-and while one of its workers is killed.
+The simulated agents run nothing: a run takes ``--duration`` seconds on average and succeeds, but for ``--failure``. The
+report shows how many agents have an open poll, the counts, and percentiles of durations in milliseconds: since the
+start, and of the last interval. ``python -m bench.scale`` measures a Stoker of its own while nothing changes, while it
+restarts, and while one of its workers is killed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import resource
 import sys
 import time
@@ -25,7 +24,6 @@ from pathlib import Path
 
 from bench.swarm.connection import Endpoint
 from bench.swarm.enrollment import load_keys, save_keys
-from bench.swarm.faults import Faults
 from bench.swarm.processes import Share, SwarmFailed, SwarmProcesses
 from bench.swarm.statistics import Statistics
 
@@ -83,18 +81,10 @@ def _shares(args: argparse.Namespace) -> list[Share]:
             token=token,
             keys={name: keys.get(name) for name in names[first :: args.processes]},
             first_index=first * args.agents // args.processes,
-            faults=Faults(
-                latency=args.latency,
-                jitter=args.jitter,
-                loss=args.loss,
-                kill=args.kill,
-                failure=args.failure,
-                duration=args.duration,
-                spread=args.spread,
-                random=random.Random(args.seed + first),
-            ),
             start_within=args.start_within,
             interval=args.interval,
+            duration=args.duration,
+            failure=args.failure,
         )
         for first in range(args.processes)
     ]
@@ -113,14 +103,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--seconds", type=float, default=float("inf"), help="how long the swarm runs; default: until Ctrl-C")
     add("--interval", type=float, default=5.0, help="seconds between two reports")
     add("--start-within", type=float, default=0.0, help="spread the first polls over this time in seconds")
-    add("--duration", type=float, default=0.0, help="of a run in seconds")
-    add("--spread", type=float, default=0.0, help="largest deviation from --duration")
-    add("--latency", type=float, default=0.0, help="of the network, there and back, in seconds")
-    add("--jitter", type=float, default=0.0, help="largest deviation from --latency")
-    add("--loss", type=float, default=0.0, help="probability that a request loses its connection")
-    add("--kill", type=float, default=0.0, help="probability that an agent is killed at the end of a run")
+    add("--duration", type=float, default=0.0, help="mean duration of a run in seconds")
     add("--failure", type=float, default=0.0, help="probability that a run fails")
-    add("--seed", type=int, default=1, help="of the random numbers")
     args = parser.parse_args(arguments)
     if args.agents < 1 or args.processes < 1:
         parser.error("--agents and --processes must be at least 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import time
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _LOST = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
 #: The hooks of a real agent; the server refuses deployments whose hook is missing.
 _AGENT = "swarm; hooks=script; modes=check,preview"
-#: Exit code of an interrupted run, as the agent reports it.
-_INTERRUPTED = 137
 
 
 class Unexpected(OSError):
@@ -32,32 +31,18 @@ class Unexpected(OSError):
 
 
 class Agent:
-    """
-    An agent with the key of an enrolled server.
-
-    A kill ends its connection and its run. Like a real agent, it knows after its restart which runs it began, because
-    it wrote them to disk, and reports the interrupted one.
-    """
+    """An agent with the key of an enrolled server."""
 
     def __init__(self, swarm: Swarm, key: str, index: int) -> None:
         self._swarm = swarm
-        self._connection = Connection(swarm.endpoint, key, swarm.faults, index)
+        self._connection = Connection(swarm.endpoint, key, index)
         self._etag: str | None = None
-        #: The begun runs, and the exit codes of those that the server has not acknowledged: a real agent's disk.
+        #: The begun runs, and the exit codes of those that the server has not acknowledged.
         self._begun: set[str] = set()
         self._codes: dict[str, int] = {}
         #: When the first report of each of these results began.
         self._reported_at: dict[str, float] = {}
         self._failures = 0
-        self._answered_at = time.monotonic()
-
-    def describe(self) -> str:
-        """Return its state, for the failure of a test."""
-        seconds = time.monotonic() - self._answered_at
-        return (
-            f"etag={self._etag} connected={self._connection.is_open} failures={self._failures} runs={len(self._begun)}"
-            f" unreported={sorted(self._codes)} last answer {seconds:.1f} s ago"
-        )
 
     async def run(self) -> None:
         """Poll until the task is cancelled."""
@@ -81,7 +66,7 @@ class Agent:
         """Wait as a real agent does: the server's Retry-After, else a time that doubles; both spread at random."""
         longest = requested or min(_FIRST_PAUSE * 2**self._failures, _LONGEST_PAUSE)
         self._failures += 1
-        await asyncio.sleep(longest * self._swarm.faults.random.uniform(0.5, 1.0))
+        await asyncio.sleep(longest * random.uniform(0.5, 1.0))
 
     async def _poll(self) -> None:
         await self._report_all()
@@ -102,7 +87,6 @@ class Agent:
                 swarm.statistics.record("document", time.perf_counter() - began)
         finally:
             swarm.polling -= held
-        self._answered_at = time.monotonic()
         if answer.status == 304:
             await asyncio.sleep(_requested_pause(answer))
             return
@@ -117,22 +101,18 @@ class Agent:
         """Run a config once, and report its result."""
         if config_id not in self._begun:
             self._begun.add(config_id)
-            self._codes[config_id] = _INTERRUPTED
             self._codes[config_id] = await self._run(config_id)
             await self._report_all()
 
     async def _run(self, config_id: str) -> int:
-        """Simulate a run, and return its exit code. Raises OSError if the agent is killed."""
+        """Simulate a run, and return its exit code."""
         swarm = self._swarm
         swarm.begin(config_id)
         try:
-            await swarm.faults.work()
+            await asyncio.sleep(random.uniform(0.0, 2 * swarm.duration))
         finally:
             swarm.running -= 1
-        if swarm.faults.decide(swarm.faults.kill):
-            self._etag = None
-            raise ConnectionResetError("the agent was killed")
-        return int(swarm.faults.decide(swarm.faults.failure))
+        return int(random.random() < swarm.failure)
 
     async def _report_all(self) -> None:
         """Report the results that the server has not acknowledged."""

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from bench.swarm.faults import Faults
-
 #: Agents for each local address: fewer than a Stoker with default settings accepts from one address (4096), and fewer
 #: than the 28,000 ports that a TCP client has for one address of a server.
 _AGENTS_PER_ADDRESS = 4000
@@ -54,17 +52,11 @@ class Connection:
     malformed; call ``close`` then.
     """
 
-    def __init__(self, endpoint: Endpoint, key: str, faults: Faults, index: int) -> None:
+    def __init__(self, endpoint: Endpoint, key: str, index: int) -> None:
         self._endpoint = endpoint
         self._key = key
-        self._faults = faults
         self._local = _local_address(endpoint.host, index)
         self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a request has opened it, and no failure has closed it since."""
-        return self._stream is not None
 
     async def request(
         self, verb: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
@@ -73,14 +65,12 @@ class Connection:
         if self._stream is None:
             self._stream = await self._open()
         reader, writer = self._stream
-        await self._faults.travel()
         writer.write(self._head(verb, path, len(body), headers or {}) + body)
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         received = {
             name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)
         }
         content = await reader.readexactly(int(received.get("content-length") or 0))
-        await self._faults.travel()
         if received.get("connection", "").lower() == "close":
             self.close()
         return Answer(int(lines[0].split()[1]), received, content)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.swarm.connection import Connection, Endpoint
-from bench.swarm.faults import Faults
 from bench.swarm.statistics import Statistics
 
 #: Simultaneous requests of one process.
@@ -53,7 +52,7 @@ async def enroll_swarm(endpoint: Endpoint, token: str, names: Sequence[str], sta
     remaining = iter(names)
 
     async def enroll_some(index: int) -> None:
-        connection = Connection(endpoint, "", Faults(), index)
+        connection = Connection(endpoint, "", index)
         for name in remaining:
             began = time.perf_counter()
             body = json.dumps(_redemption(token, name)).encode()

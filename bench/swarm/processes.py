@@ -12,7 +12,6 @@ from typing import Any
 
 from bench.swarm.connection import Endpoint
 from bench.swarm.enrollment import EnrollmentRefused, enroll_swarm
-from bench.swarm.faults import Faults
 from bench.swarm.statistics import Statistics
 from bench.swarm.swarm import Swarm
 
@@ -26,10 +25,11 @@ class Share:
     token: str
     keys: Mapping[str, str | None]
     first_index: int
-    faults: Faults
     start_within: float
     #: Seconds between two reports.
     interval: float
+    duration: float = 0.0
+    failure: float = 0.0
 
 
 def _run_share(share: Share, pipe: Pipe) -> None:
@@ -49,7 +49,13 @@ def _run_share(share: Share, pipe: Pipe) -> None:
         return
     keys = {name: key or enrolled[name] for name, key in share.keys.items()}
     swarm = Swarm(
-        endpoint, list(keys.values()), share.faults, share.start_within, share.first_index, statistics=statistics
+        endpoint,
+        list(keys.values()),
+        share.duration,
+        share.failure,
+        share.start_within,
+        share.first_index,
+        statistics=statistics,
     )
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):  # the parent has ended
         asyncio.run(_report(swarm, share, keys, pipe))

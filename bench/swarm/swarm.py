@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from bench.swarm.agent import Agent
 from bench.swarm.connection import Endpoint
-from bench.swarm.faults import Faults
 from bench.swarm.statistics import Statistics
 
 
@@ -23,13 +22,15 @@ class Swarm:
         swarm = Swarm(Endpoint.parse("http://127.0.0.1:8004"), keys)
         asyncio.run(swarm.run(lambda: swarm.statistics.counts["results"] >= len(keys)))
 
-    ``start_within`` spreads the agents' first requests over this time in seconds. ``first_index`` is the number of the
-    first agent among those of all processes.
+    A run takes up to twice the mean ``duration``, and fails with the probability ``failure``. ``start_within`` spreads
+    the agents' first requests over this time. Times are seconds. ``first_index`` is the number of the first agent among
+    those of all processes.
     """
 
     endpoint: Endpoint
     keys: Sequence[str]
-    faults: Faults = field(default_factory=Faults)
+    duration: float = 0.0
+    failure: float = 0.0
     start_within: float = 0.0
     first_index: int = 0
     #: Seconds for which the server may hold a poll.
@@ -41,8 +42,6 @@ class Swarm:
     begin_times: dict[str, float] = field(default_factory=dict)
     polling: int = 0
     running: int = 0
-    most_running: int = 0
-    members: list[Agent] = field(default_factory=list)
     #: Why agents have ended that were not stopped: each is a defect of the swarm.
     failures: list[BaseException] = field(default_factory=list)
 
@@ -54,7 +53,6 @@ class Swarm:
             self.statistics.counts["runs begun twice"] += 1
         self.begin_times[config_id] = time.time()
         self.running += 1
-        self.most_running = max(self.most_running, self.running)
 
     async def run(self, is_done: Callable[[], bool], limit: float = 300) -> None:
         """
@@ -69,8 +67,8 @@ class Swarm:
     @asynccontextmanager
     async def agents(self) -> AsyncIterator[None]:
         """Run all agents while the block runs. Raises the exception of an agent that has ended by itself."""
-        self.members = [Agent(self, key, self.first_index + number) for number, key in enumerate(self.keys)]
-        tasks = [asyncio.create_task(self._start(number, agent)) for number, agent in enumerate(self.members)]
+        agents = [Agent(self, key, self.first_index + number) for number, key in enumerate(self.keys)]
+        tasks = [asyncio.create_task(self._start(number, agent)) for number, agent in enumerate(agents)]
         for task in tasks:
             task.add_done_callback(self._on_end)
         try:
