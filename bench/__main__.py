@@ -7,22 +7,20 @@ import contextlib
 import json
 import os
 import platform
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import agents, cases, comparison, console, growth, salt, transports, triggers
-from bench.api import Api, variables
+from bench import agents, cases, console, growth, salt, transports, triggers
 from bench.cases import Result, Target
 from bench.floor import floor
 from bench.measure import pss_mb, tree
-from bench.processes import free_port, serving
 from bench.reference_heat import heat, heat_is_missing
+from bench.stoker import running_stoker
 
+LOCAL_SERVERS = "--local-servers-unsafe"
 RESULTS = Path(__file__).parent / "results"
 #: Figures with a ratio in the table, besides those that end with ``_s``.
 FIGURES = ("cpu_s_per_1000", "create_s", "p50_ms", "mb")
@@ -45,46 +43,44 @@ def main() -> None:
     )
     arguments.add_argument("--scale", type=float, default=1.0, help="fewer repetitions, e.g. 0.1")
     arguments.add_argument("--only", action="append", help="cases whose name contains this, or another of these")
-    arguments.add_argument("--database", help="database URL for Stoker (default: SQLite)")
+    arguments.add_argument("--postgresql", metavar="URL", help="a server on which a database may be created")
     said = arguments.parse_args()
     if said.heat and (why := heat_is_missing()):
         sys.exit(f"bench: {why}")
     found: dict[str, dict[str, Result]] = {}
     failed: Failures = {}
     if said.salt:
-        run_beside_salt(said.database)
+        run_beside_salt(said.postgresql)
         return
     if said.what == "console":
-        with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder, stoker(None, folder=folder) as target:
-            console.run(Target(target.api, target.pids, said.scale), Path(folder))
+        with running_stoker(None, LOCAL_SERVERS) as site:
+            console.run(Target(site.api(), (site.process.pid,), said.scale), site.folder)
         return
     if said.what == "growth":
-        with stoker(said.database) as target:
+        with stoker(said.postgresql) as target:
             growth.run(Target(target.api, target.pids, said.scale), said.only)
         return
-    with stoker(said.database) as target:
+    with stoker(said.postgresql) as target:
         wanted = {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS, **triggers.OURS, **agents.OURS}
         found["stoker"] = run("stoker", target, wanted, said, failed)
     peers = {
         "heat": (said.heat, heat(), {**cases.COMMON, **transports.COMMON}),
-        "floor": (said.floor, floor(said.database), cases.CREATIONS),
+        "floor": (said.floor, floor(said.postgresql), cases.CREATIONS),
     }
     for label, (is_wanted, serving_peer, wanted) in peers.items():
         if is_wanted:
             with serving_peer as target:
                 found[label] = run(label, target, wanted, said, failed)
     text = table(found, failed)
-    database = (said.database or "sqlite").partition(":")[0].partition("+")[0]
     print(f"\n{text}")
-    print(f"\n{compare(found['stoker'], database)}")
-    keep(found, failed, text, database)
+    keep(found, failed, text, "postgresql" if said.postgresql else "sqlite")
 
 
-def run_beside_salt(database: str | None) -> None:
+def run_beside_salt(postgresql: str | None) -> None:
     """Print the figures of a command on real agents, for Stoker and Salt."""
     if why := salt.salt_is_missing():
         sys.exit(f"bench: {why}")
-    with stoker(database) as target:
+    with stoker(postgresql) as target:
         ours = salt.stoker_run(target)
     theirs = salt.salt_run()
     print("| figure | Stoker | Salt |\n|---|---|---|")
@@ -113,22 +109,10 @@ def run(
 
 
 @contextlib.contextmanager
-def stoker(database: str | None, *options: str, folder: str | None = None) -> Iterator[Target]:
-    """Yield a new `stoker serve` with further ``options``. ``folder`` is the state directory; by default a new one."""
-    port = free_port()
-    with contextlib.ExitStack() as cleanup:
-        folder = folder or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stoker-bench-"))
-        program = [sys.executable, "-m", "stoker_client.cli.main"]
-        command = [*program, "serve", "--port", str(port), "--state-dir", folder]
-        command += ["--local-servers-unsafe", "--no-clouds-yaml", *options]
-        # The log has a line for each enrolled server; warnings and errors belong to the output of the benchmark.
-        command += ["--log-level", "warning"]
-        settings = {"STOKER_DATABASE": database} if database else {}
-        with serving(command, f"http://127.0.0.1:{port}/healthz", settings) as pid:
-            exports = subprocess.run(
-                [*program, "env", "--state-dir", folder], check=True, capture_output=True, text=True
-            )
-            yield Target(Api(variables(exports.stdout)), (pid,))
+def stoker(postgresql: str | None) -> Iterator[Target]:
+    """Yield a new `stoker serve`."""
+    with running_stoker(postgresql, LOCAL_SERVERS) as site:
+        yield Target(site.api(), (site.process.pid,))
 
 
 def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
@@ -148,17 +132,6 @@ def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
             lines.append(row)
     lines += [f"\n{label}, {name}: no figure. {reason}" for (label, name), reason in failed.items()]
     return "\n".join(lines)
-
-
-def compare(found: dict[str, Result], database: str) -> str:
-    """Return what costs more CPU than in the last committed results."""
-    files = comparison.committed(RESULTS)
-    worse = [str(each) for each in comparison.find_worse(found, files, database)]
-    if not files:
-        return "no committed results to compare with"
-    if not worse:
-        return "no case costs over 25 % more CPU than in the last committed results"
-    return "\n".join(["over 25 % more CPU than in the last committed results:", *worse])
 
 
 def keep(found: dict[str, dict[str, Result]], failed: Failures, text: str, database: str) -> None:

@@ -100,6 +100,12 @@ class Api:
         """Log in again."""
         self.token, _ = self._login()
 
+    def create_config(self, **body: Any) -> str:
+        """Create a config, by default of a script that does nothing. Return its id."""
+        body = {"name": "c", "group": "script", "config": "true", **body}
+        id: str = self("POST", "/software_configs", body)["software_config"]["id"]
+        return id
+
     def create_stack(self, template: dict[str, Any], **more: Any) -> tuple[str, str]:
         """Create a stack with a random name. Return its name and id."""
         for attempt in range(6):

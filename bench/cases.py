@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.api import Api
 from bench.measure import cpu_seconds, load
+from bench.swarm import enroll_servers
 
 SCRIPT = "#!/bin/sh\n" + "# a line as long as lines of scripts are\n" * 25 + "echo ok\n"
 INPUTS = [{"name": "foo"}, {"name": "bar"}]
@@ -35,8 +36,7 @@ class Target:
 
     def config(self) -> str:
         """Create a config and return its id."""
-        id: str = self.api("POST", "/software_configs", CONFIG)["software_config"]["id"]
-        return id
+        return self.api.create_config(**CONFIG)
 
 
 def template(deployments: int, *, servers: int = 1, signal: str = "NO_SIGNAL", chain: bool = False) -> dict[str, Any]:
@@ -147,18 +147,13 @@ def signal_to_metadata(target: Target) -> Result:
 
 def document_poll(target: Target) -> Result:
     """Measure an agent's poll without a change."""
-    root = target.api.base
-    enrolled = target.api("POST", "/servers", {"name": f"bench-{uuid.uuid4()}"})
-    trade: dict[str, Any] = {"token": enrolled["enrollment"]["token"], "instance": "bench", "hostname": "bench"}
-    trade["agent"] = {"version": "0", "hooks": ["script"]}
-    key = target.api("POST", "/agent/v1/enroll", trade, absolute=True)["key"]
-    assert root.hostname
-    config, server = target.config(), enrolled["server"]["id"]
+    [server] = enroll_servers(target.api.call, [f"bench-{uuid.uuid4()}"]).values()
+    body = {"config_id": target.config(), "server_id": server["id"], "action": "CREATE", "status": "IN_PROGRESS"}
     for _ in range(10):
-        body = {"config_id": config, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
         target.api("POST", "/software_deployments", body)
-    found = target.api("GET", "/agent/v1/document", headers={"Authorization": f"Bearer {key}"}, absolute=True)
-    headers = {"Authorization": f"Bearer {key}", "If-None-Match": f'"{found["revision"]}"'}
+    headers = {"Authorization": f"Bearer {server['key']}"}
+    found = target.api("GET", "/agent/v1/document", headers=headers, absolute=True)
+    headers["If-None-Match"] = f'"{found["revision"]}"'
     return load(
         lambda _: target.api("GET", "/agent/v1/document?wait=0", headers=headers, absolute=True),
         target.count(3000),

@@ -73,7 +73,7 @@ def run(target: Target, state_dir: Path) -> str:
             _open(page, *_pages(site)[name])
             frames, longest = _count_frames(target, page, site["trigger"])
             report(f"{name}, while runs end", f"{frames:.0f} frames/s, longest {longest:.0f} ms")
-    small = _trigger(target, _config(target), site["servers"].split()[:_TARGETS])
+    small = _trigger(target, target.api.create_config(), site["servers"].split()[:_TARGETS])
     report("CPU of a core that 50 consoles add to a trigger on 2,000", f"{measure_consoles(target, small):.1f} %")
     return "\n".join(lines)
 
@@ -82,7 +82,7 @@ def fill(target: Target, database: Path) -> Mapping[str, str]:
     """Create the objects, and return the ids of those with a page, and of all servers."""
     servers = target.count(_SERVERS)
     (server,) = enroll_servers(target.api.call, ["server-0"]).values()
-    config = _config(target)
+    config = target.api.create_config()
     old = _trigger(target, config, [server["id"]])
     target.api("POST", f"/software_triggers/{old}/cancel", {"force": True})
     wait_until(lambda: target.api("GET", f"/software_triggers/{old}")["software_trigger"]["status"] != "IN_PROGRESS")
@@ -121,11 +121,6 @@ def _multiply(connection: sqlite3.Connection, table: str, changes: Mapping[str, 
             f" (SELECT * FROM {table} ORDER BY rowid DESC LIMIT 1) AS {table}",
             (count,),
         )
-
-
-def _config(target: Target) -> str:
-    body = {"name": "task", "group": "script", "config": "#!/bin/sh\necho ok\n"}
-    return str(target.api("POST", "/software_configs", body)["software_config"]["id"])
 
 
 def _trigger(target: Target, config: str, servers: list[str]) -> str:

@@ -33,6 +33,7 @@ from starlette.routing import Route
 from bench.api import Api
 from bench.cases import Target
 from bench.processes import free_port, serving
+from bench.stoker import temporary_database
 from stoker.store import migrate
 from stoker.store.sql import Statement, sql
 
@@ -244,15 +245,16 @@ def _serve(port: int, database: str) -> None:
 
 
 @contextlib.contextmanager
-def floor(database: str | None) -> Iterator[Target]:
-    """Yield the running floor, on a new SQLite file, or in a PostgreSQL that Stoker may have used before."""
-    port = free_port()
-    with tempfile.TemporaryDirectory(prefix="stoker-bench-floor-") as folder:
-        command = [sys.executable, "-m", "bench.floor", str(port), database or str(Path(folder) / "floor.db")]
-        url = f"http://127.0.0.1:{port}"
-        with serving(command, f"{url}/healthz") as pid:
-            login = {"OS_AUTH_URL": url, "OS_USERNAME": _USER, "OS_PASSWORD": "", "OS_PROJECT_NAME": _PROJECT}
-            yield Target(Api(login), (pid,))
+def floor(server: str | None) -> Iterator[Target]:
+    """Yield the running floor, on a new SQLite file, or in a new database of a PostgreSQL server."""
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    with contextlib.ExitStack() as cleanup:
+        folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stoker-bench-floor-"))
+        database = cleanup.enter_context(temporary_database(server)) if server else str(Path(folder) / "floor.db")
+        command = [sys.executable, "-m", "bench.floor", str(port), database]
+        pid = cleanup.enter_context(serving(command, f"{url}/healthz"))
+        login = {"OS_AUTH_URL": url, "OS_USERNAME": _USER, "OS_PASSWORD": "", "OS_PROJECT_NAME": _PROJECT}
+        yield Target(Api(login), (pid,))
 
 
 if __name__ == "__main__":

@@ -199,8 +199,7 @@ def projects_by_name(target: Target, size: int) -> float:
 
 def signal_of_large_config(target: Target, size: int) -> float:
     """Report the result of a client's run of a config of ``size`` kB; per call."""
-    body = {"name": "large", "group": "script", "config": "#!/bin/sh\n" + "# comment\n" * (size * 100), "outputs": []}
-    config = target.api("POST", "/software_configs", body)["software_config"]["id"]
+    config = target.api.create_config(config="#!/bin/sh\n" + "# comment\n" * (size * 100), outputs=[])
     ids = []
     for _ in range(_REPEATS):
         deployment = {

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from bench.api import Api
 from bench.measure import cpu_seconds, pss_mb, tree, wait_until
 from bench.processes import free_port, serving
 from bench.scale.servers import create_servers
-from bench.scale.stoker import running_stoker
+from bench.stoker import STOKER, running_stoker
 from bench.swarm import Swarm
 from bench.swarm.connection import Endpoint
 
@@ -36,9 +35,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes of the Stoker; more than one need PostgreSQL")
     parser.add_argument("--postgresql", metavar="URL", help="a server on which a database may be created")
     options = parser.parse_args()
-    settings = {"workers": str(options.workers), "log_level": "warning"}
     with (
-        running_stoker(options.postgresql, **settings) as stoker,
+        running_stoker(options.postgresql, "--workers", str(options.workers)) as stoker,
         tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder,
     ):
         api = stoker.api()
@@ -57,8 +55,7 @@ def _relay(api: Api, center: str, folder: Path) -> Iterator[tuple[str, int]]:
     url = f"http://127.0.0.1:{port}"
     folder.joinpath("key").write_text(api("POST", "/relays", {"name": "bench", "url": url})["relay"]["key"])
     words = ["--center", center, "--key-file", str(folder / "key"), "--port", str(port)]
-    command = [sys.executable, "-m", "stoker_client.cli.main", "relay", "run", *words]
-    with serving(command, f"{url}/healthz") as pid:
+    with serving([*STOKER, "relay", "run", *words], f"{url}/healthz") as pid:
         yield url, pid
 
 
@@ -78,8 +75,7 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
         figures.update({f"{name}_rest_percent": 100 * (now - before[name]) / _AT_REST for name, now in cpu().items()})
         processes, port = tree(pids["stoker"]), int(api.base.port or 0)
         figures["stoker_connections"] = sum(_count_connections(pid, port) for pid in processes)
-        body = {"name": "c", "group": "script", "config": "true"}
-        config_id = api("POST", "/software_configs", body)["software_config"]["id"]
+        config_id = api.create_config()
         before, begun = cpu(), time.monotonic()
         trigger = api(
             "POST", "/software_triggers", {"config_id": config_id, "servers": [key.partition(".")[0] for key in keys]}

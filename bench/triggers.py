@@ -134,15 +134,8 @@ def _local_server(target: Target) -> Iterator[str]:
 
 
 def _config(target: Target, script: str, *, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> str:
-    body = {
-        "name": "bench",
-        "group": "script",
-        "config": script,
-        "inputs": [{"name": name} for name in inputs],
-        "outputs": [{"name": name} for name in outputs],
-    }
-    id: str = target.api("POST", "/software_configs", body)["software_config"]["id"]
-    return id
+    named = [[{"name": name} for name in names] for names in (inputs, outputs)]
+    return target.api.create_config(config=script, inputs=named[0], outputs=named[1])
 
 
 def _trigger(target: Target, config: str, servers: list[str], **inputs: str) -> str:

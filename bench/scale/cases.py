@@ -14,7 +14,7 @@ from typing import Any
 from bench.api import Api
 from bench.measure import Usage, measure_usage, pss_mb, rss_mb, wait_until
 from bench.scale.fleet import LABEL, Fleet, Load, connected_fleet
-from bench.scale.stoker import Stoker, running_stoker
+from bench.stoker import Stoker, running_stoker
 from bench.swarm.statistics import Statistics
 
 #: Seconds for which an idle agent holds a poll.
@@ -37,8 +37,7 @@ class Options:
 
 @contextlib.contextmanager
 def _site(options: Options) -> Iterator[tuple[Stoker, Api]]:
-    settings = {"workers": str(options.workers), "log_level": "warning"}
-    with running_stoker(options.postgresql, **settings) as stoker:
+    with running_stoker(options.postgresql, "--workers", str(options.workers)) as stoker:
         yield stoker, stoker.api()
 
 
@@ -133,13 +132,12 @@ def _measure_fault(options: Options, cause: Callable[[Stoker], object]) -> Mappi
 def measure_throughput(options: Options) -> Mapping[str, Any]:
     """Measure a trigger of all agents: wall time, and the CPU of Stoker and database for each run."""
     with _site(options) as (stoker, api), connected_fleet(stoker, api, options.agents) as fleet:
-        config = api("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})["software_config"]
-        rounds = []
+        config, rounds = api.create_config(), []
         for _ in range(3):
             time.sleep(10)
             fleet.take()
             before = _usage(stoker)
-            body = {"config_id": config["id"], "labels": {LABEL: "1"}}
+            body = {"config_id": config, "labels": {LABEL: "1"}}
             id = api("POST", "/software_triggers", body)["software_trigger"]["id"]
             started = wait_until(lambda id=id: not _show(api, id)["queued"], "starts of all runs", pause=0.25)
             wait_until(lambda id=id: _show(api, id)["status"] != "IN_PROGRESS", "results of all agents", pause=0.25)

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from bench.api import Api
-from bench.scale.stoker import running_stoker
+from bench.stoker import running_stoker
 from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind
 from stoker.store import (
@@ -121,7 +121,7 @@ def measure_rows(server: str, count: int) -> Mapping[str, Any]:
 
     The database is dropped afterwards.
     """
-    with running_stoker(server, log_level="warning") as stoker:
+    with running_stoker(server) as stoker:
         api = stoker.api()
         assert stoker.database is not None
         store = Store(stoker.database)
@@ -134,9 +134,8 @@ def measure_rows(server: str, count: int) -> Mapping[str, Any]:
 
 def _measure_answers(api: Api) -> Mapping[str, Any]:
     """Return the duration of each answer, the second time, and the number of entries in it."""
-    config = api("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})["software_config"]
     first = api("GET", "/servers?limit=1000")["servers"]
-    trigger = {"config_id": config["id"], "labels": {"cell": "7"}}
+    trigger = {"config_id": api.create_config(), "labels": {"cell": "7"}}
     calls: Mapping[str, tuple[str, str, Any]] = {
         "first page": ("GET", "/servers?limit=1000", None),
         "second page": ("GET", f"/servers?limit=1000&marker={first[-1]['id']}", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
-from bench.scale.stoker import Stoker
+from bench.stoker import Stoker
 from stoker.model.server import Kind, Server
 from stoker.serve import load_site_secret
 from stoker.servers.keys import Keys

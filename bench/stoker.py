@@ -1,4 +1,4 @@
-"""A Stoker for one measurement, with a database of its own."""
+"""A Stoker for one measurement, on a database of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,26 +20,27 @@ from bench.api import Api, variables
 from bench.measure import tree
 from bench.processes import free_port, until_healthy
 
+STOKER = [sys.executable, "-m", "stoker_client.cli.main"]
 #: Seconds until a Stoker answers, and until it has stopped.
 _START, _STOP = 60.0, 60.0
 
 
 class Stoker:
-    """``stoker serve`` with ``options`` on a port of its own; ``database``: a URL, or SQLite."""
+    """``stoker serve`` with the options ``words`` on a port of its own; ``database``: a URL, or SQLite."""
 
-    def __init__(self, folder: Path, database: str | None, options: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, database: str | None, words: Sequence[str]) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = database
         self.folder = folder
-        options = {"port": str(self.port), "state-dir": str(folder), **options}
-        words = [word for name, value in options.items() for word in (f"--{name}", value)]
-        self._command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--no-clouds-yaml", *words]
-        self.process = self._start()
+        # The log has a line for each enrolled server; warnings and errors belong to the output of the measurement.
+        place = ["--port", str(self.port), "--state-dir", str(folder), "--no-clouds-yaml", "--log-level", "warning"]
+        self._command = [*STOKER, "serve", *place, *words]
+        self.start()
 
     def api(self) -> Api:
         """Log in as the administrator."""
-        command = [sys.executable, "-m", "stoker_client.cli.main", "env", "--state-dir", str(self.folder)]
+        command = [*STOKER, "env", "--state-dir", str(self.folder)]
         exports = subprocess.run(command, check=True, capture_output=True, text=True)
         return Api(variables(exports.stdout))
 
@@ -59,8 +60,11 @@ class Stoker:
         self.process.wait()
 
     def start(self) -> None:
-        """Start again, and wait for the first answer."""
-        self.process = self._start()
+        """Start, and wait for the first answer."""
+        # A variable, because the URL may have a password.
+        variables = {"STOKER_CONFIG": "", **({"STOKER_DATABASE": self.database} if self.database else {})}
+        self.process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
+        until_healthy(f"{self.url}/healthz", _START)
 
     def database_pids(self) -> list[int]:
         """Return the ids of PostgreSQL's processes for this database, if it runs on this machine."""
@@ -75,24 +79,16 @@ class Stoker:
                     found.append(int(entry.name))
         return found
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        # A variable, because the URL may have a password.
-        variables = {"STOKER_CONFIG": "", **({"STOKER_DATABASE": self.database} if self.database else {})}
-        process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
-        until_healthy(f"{self.url}/healthz", _START)
-        return process
-
 
 @contextlib.contextmanager
-def running_stoker(server: str | None, **options: str) -> Iterator[Stoker]:
+def running_stoker(server: str | None, *words: str) -> Iterator[Stoker]:
     """
-    Yield a Stoker with ``options`` of ``stoker serve``, underscores for hyphens.
+    Yield a Stoker with more options of ``stoker serve``.
 
     ``server``: the URL of a PostgreSQL server, on which a database is created and dropped; None: SQLite.
     """
-    words = {name.replace("_", "-"): value for name, value in options.items()}
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="stoker-scale-"))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="stoker-bench-"))
         database = stack.enter_context(temporary_database(server)) if server else None
         stoker = Stoker(Path(folder), database, words)
         try:
@@ -105,7 +101,7 @@ def running_stoker(server: str | None, **options: str) -> Iterator[Stoker]:
 @contextlib.contextmanager
 def temporary_database(server: str) -> Iterator[str]:
     """Create a database on a PostgreSQL server, yield its URL, and drop the database."""
-    name = f"stoker_scale_{secrets.token_hex(4)}"
+    name = f"stoker_bench_{secrets.token_hex(4)}"
     parts = urlsplit(server)
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
