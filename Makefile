@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers console console-types pictures test nightly soak faults tempest test-fast lint types imports check shapes bench bench-vs-heat clean
+.PHONY: demo peers console console-types pictures test nightly faults tempest test-fast lint types imports check shapes bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -44,11 +44,7 @@ test: peers
 # Every test on both kinds of database, with other examples of the searches each time, and the long tests below.
 nightly: peers
 	STOKER_TEST_DATABASES=both STOKER_TEST_SEARCH=1 $(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times
-	$(MAKE) soak faults
-
-# 2,000 deployments on one agent through faults of every kind; `make test` runs 100.
-soak: $(STAMP)
-	STOKER_TEST_SOAK=2000 $(BIN)/python -m pytest -s tests/journeys/test_soak.py
+	$(MAKE) faults
 
 # Every fault of a site of several processes, three times, with 300 agents; `make test` has some of the faults.
 faults: $(STAMP)

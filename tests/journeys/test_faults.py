@@ -19,11 +19,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from bench.swarm import Faults, Swarm, enroll_servers
+from bench.swarm import Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
-from support.agents import OwnAgent, enrolled_agent
+from support import waiting
+from support.agents import OwnAgent, enrolled_agent, own_agent
 from support.clock import FakeTime
+from support.disks import small_disk
 from support.fault_site import FaultSite, Load
 from support.faulty_line import faulty_line
 from support.own_postgresql import own_postgresql
@@ -36,26 +38,34 @@ SIMULATED = 300 if ROUNDS else 30
 RUNS = 300 if ROUNDS else 60
 BRIEF = {
     "kill_worker",
+    "kill_agent",
     "cut_agents",
     "cut_database",
     "restart_database",
     "advance_clock",
     "set_clock_back",
-    "slow_down_disk",
+    "slow_down_disks",
+    "fill_disk_of_agent",
 }
-SCRIPT = '#!/bin/sh\necho "$me" >> $WORK/runs\n'
+SCRIPT = """#!/bin/sh
+echo "$me" >> $WORK/runs
+echo "output of $me"
+printf "%s" "$me" > $heat_outputs_path.copy
+"""
 WORKERS, CONNECTIONS = 3, 10
-REAL = ("real-1", "real-2")
+#: The size of the disk with the state of an agent.
+STATE_MIB = 12
+#: Reasons of failed runs on an agent that was killed, or whose disk was full, which may also stop the script itself.
+REASONS = ("Interrupted", "No space left", "non-zero status code", "could not be begun")
 
 
 class Agents:
     """The simulated agents, in a thread: most behind a line, some at another process."""
 
     def __init__(self, keys: list[str], line: int, other: int) -> None:
-        faults = Faults(duration=0.02, spread=0.02)
         split = len(keys) * 5 // 6
         self.swarms = [
-            Swarm(Endpoint("127.0.0.1", port), keys[first:end], faults, wait=5, first_index=first)
+            Swarm(Endpoint("127.0.0.1", port), keys[first:end], duration=0.02, wait=5, first_index=first)
             for port, first, end in ((line, 0, split), (other, split, len(keys)))
         ]
         self._stopping = threading.Event()
@@ -80,9 +90,13 @@ class Agents:
 
 
 @contextmanager
-def real_agents(folder: Path, stoker: Served, url: str) -> Iterator[list[OwnAgent]]:
-    with ExitStack() as left:
-        yield [left.enter_context(enrolled_agent(folder / name, stoker, name, url)) for name in REAL]
+def frail_agent(folder: Path, stoker: Served, url: str, clock: FakeTime) -> Iterator[OwnAgent]:
+    """A real agent with a clock of its own, and its state on a small disk."""
+    with own_agent(folder) as agent, small_disk(agent.root / "state", STATE_MIB):
+        agent.environment = clock.variables
+        agent.enroll(stoker, "frail", url)
+        agent.start()
+        yield agent
 
 
 @contextmanager
@@ -100,7 +114,7 @@ def fault_site(folder: Path) -> Iterator[tuple[FaultSite, Load, Agents, list[Own
             served(folders[0], *flags, "--workers", str(WORKERS), database=database, is_forked=False)
         )
         other = left.enter_context(served(folders[1], *flags, database=database, login_of=stoker, clock=clock))
-        agent_line = left.enter_context(faulty_line(stoker.port))
+        agent_line, real_line = (left.enter_context(faulty_line(stoker.port, loss)) for loss in (0, 0.2))
 
         def call(verb: str, path: str, body: Any = None) -> Any:
             answer = (stoker.request if path.startswith("/agent") else stoker.heat)(verb, path, body)
@@ -108,15 +122,18 @@ def fault_site(folder: Path) -> Iterator[tuple[FaultSite, Load, Agents, list[Own
             return answer.body
 
         body = {"name": "c", "group": "script", "config": SCRIPT, "inputs": [{"name": "me", "default": ""}]}
+        body["outputs"] = [{"name": "copy"}]
         config_id = call("POST", "/software_configs", body)["software_config"]["id"]
         servers = enroll_servers(call, [f"s{number}" for number in range(SIMULATED)])
         keys = [server["key"] for server in servers.values()]
         agents = left.enter_context(Agents(keys, agent_line.port, other.port))
-        real = left.enter_context(real_agents(folder, stoker, agent_line.url))
-        ids = [server["id"] for server in call("GET", "/servers")["servers"]]
-        load = Load([stoker, other], config_id, ids, list(servers))
+        frail = left.enter_context(frail_agent(folder / "frail", stoker, real_line.url, clock))
+        real = [frail, left.enter_context(enrolled_agent(folder / "real", stoker, "real", real_line.url))]
+        ids = [server["id"] for server in servers.values()]
+        # Half of the clients' deployments are for the real agents.
+        load = Load([stoker, other], config_id, [*ids, *(agent.spoken.id for agent in real * (len(ids) // 2))], ids)
         report = SiteReport(postgresql.url, {"workers": stoker, "other": other}, agents.swarms, real)
-        site = FaultSite(stoker, postgresql, line, agent_line, clock, agents.begun, report)
+        site = FaultSite(stoker, postgresql, line, (agent_line, real_line), frail, clock, agents.begun, report)
         load.start()
         try:
             yield site, load, agents, real
@@ -137,37 +154,52 @@ def test_no_fault_loses_or_repeats_anything(tmp_path, monkeypatch):
                     site.await_progress(RUNS)
                     print(f"{fault.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
         load.stop()
-        ended = check_ends(load, site.report)
-        print(len(load.deployments), len(load.triggers), agents.begun(), dict(load.errors), ended, flush=True)
-        check_runs(load, agents, real)
+        deployments = check_ends(load, site.report)
+        statuses = Counter(deployment["status_reason"][:80] for deployment in deployments)
+        print(len(load.deployments), len(load.triggers), agents.begun(), dict(load.errors), statuses, flush=True)
+        check_runs(deployments, agents, real)
         check_database(site)
     assert site.stoker.stop() == 0 if site.stoker.process.poll() is None else True
 
 
-def check_ends(load: Load, report: SiteReport) -> Counter[str]:
-    """Wait until everything that was acknowledged has ended. Return the deployments' statuses."""
-    until = time.monotonic() + 240
-    statuses: Counter[str] = Counter()
-    for kind, ids in (("software_trigger", load.triggers), ("software_deployment", load.deployments)):
-        for id in ids:
-            while (shown := load.call("GET", f"/{kind}s/{id}")[kind])["status"] == "IN_PROGRESS":
-                if time.monotonic() > until:
-                    raise AssertionError(f"{shown}\n{report.write()}")
-                time.sleep(0.1)
-            statuses[f"{kind} {shown['status']}"] += 1
-            assert shown["status"] == "COMPLETE", shown
-            if kind == "software_trigger":
-                counts = {name: shown[name] for name in ("complete", "failed", "cancelled", "running", "queued")}
-                assert counts == {"complete": SIMULATED, "failed": 0, "cancelled": 0, "running": 0, "queued": 0}
-    return statuses
+def check_ends(load: Load, report: SiteReport) -> list[dict[str, Any]]:
+    """Wait until everything that was acknowledged has ended. Return the deployments."""
+    counts = {"complete": SIMULATED, "failed": 0, "cancelled": 0, "running": 0, "queued": 0}
+
+    def end(kind: str, id: str) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+
+        def has_ended() -> bool:
+            shown.update(load.call("GET", f"/{kind}s/{id}")[kind])
+            return bool(shown["status"] != "IN_PROGRESS")
+
+        waiting.until(has_ended, 240, lambda: f"{shown}\n{report.write()}")
+        return shown
+
+    for id in load.triggers:
+        trigger = end("software_trigger", id)
+        assert {name: trigger[name] for name in ("status", *counts)} == {"status": "COMPLETE", **counts}
+    return [end("software_deployment", id) for id in load.deployments]
 
 
-def check_runs(load: Load, agents: Agents, real: list[OwnAgent]) -> None:
-    """Nothing ran twice."""
+def check_runs(deployments: list[dict[str, Any]], agents: Agents, real: list[OwnAgent]) -> None:
+    """Nothing ran twice, and each deployment on a real agent ran once, or its reason says why it did not end well."""
     for swarm in agents.swarms:
         assert max(swarm.begun.values()) == 1, swarm.begun.most_common(3)
     ran = Counter(line for agent in real for line in agent.lines())
     assert max(ran.values()) == 1, ran.most_common(3)
+    failed = []
+    for deployment in deployments:
+        me, is_real = deployment["input_values"]["me"], deployment["server_id"] in {agent.spoken.id for agent in real}
+        if deployment["status"] != "COMPLETE":
+            failed.append(deployment)
+            assert deployment["server_id"] == real[0].spoken.id, deployment
+            assert any(reason in deployment["status_reason"] for reason in REASONS), deployment
+        elif is_real:
+            assert ran[me] == 1
+            assert deployment["output_values"]["copy"] == me
+            assert deployment["output_values"]["deploy_stdout"] == f"output of {me}\n"
+    assert len(failed) < len(deployments) / 8
 
 
 QUERIES = {

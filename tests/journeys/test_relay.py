@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
-from bench.swarm import Faults, Swarm, enroll_servers
+from bench.swarm import Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
 from support.agent_protocol import SpokenAgent, deploy, shown, spoken_agent, trade
@@ -347,7 +347,7 @@ def test_kills_of_the_relay_and_of_stoker_under_load_lose_and_repeat_nothing(tmp
 
         servers = enroll_servers(call, [f"swarm{number}" for number in range(60)])
         keys = [server["key"] for server in servers.values()]
-        swarm = Swarm(Endpoint.parse(site.url), keys, Faults(duration=0.02, spread=0.02), wait=5)
+        swarm = Swarm(Endpoint.parse(site.url), keys, duration=0.02, wait=5)
         body = {"name": "c", "group": "script", "config": "true"}
         config_id = call("POST", "/software_configs", body)["software_config"]["id"]
         body = {"config_id": config_id, "servers": list(servers)}

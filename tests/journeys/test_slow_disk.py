@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from support import waiting
+from support.disks import is_synchronizing, slow_disk
 from support.own_postgresql import own_postgresql
 from support.server import Served, served
-from support.slow_disk import is_synchronizing, slow_disk
 
 pytestmark = pytest.mark.slow
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from stoker.store.open import Store
-from support import query
+from support import query, waiting
 
-_PATIENCE = 60
 _WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
@@ -22,7 +20,6 @@ def is_blocked(store: Store) -> bool:
 
 def until_blocked(store: Store, has_ended: Callable[[], bool]) -> None:
     """Wait until another transaction is blocked by the current one, or has ended without blocking."""
-    end = time.monotonic() + _PATIENCE
-    while not (has_ended() or is_blocked(store)):
-        assert time.monotonic() < end, "the other transaction neither waits nor ends"
-        time.sleep(0.01)
+    waiting.until(
+        lambda: has_ended() or is_blocked(store), explain=lambda: "the other transaction neither waits nor ends"
+    )

@@ -1,4 +1,4 @@
-"""A site under load whose parts fail: several processes of Stoker, PostgreSQL, many agents, and clients."""
+"""A site under load whose parts fail: processes of Stoker, PostgreSQL, simulated and real agents, and clients."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from support.agents import OwnAgent
 from support.clock import FakeTime
+from support.disks import full_disk, slow_disk
 from support.faulty_line import FaultyLine
 from support.own_postgresql import OwnPostgresql
 from support.processes import list_children
 from support.server import Served
 from support.site_report import SiteReport
-from support.slow_disk import slow_disk
 
 _PATIENCE = 240
 #: Deployments of one client that wait for agents at most.
@@ -88,8 +89,8 @@ class Load:
                 continue
             self.deploy()
 
-    def deploy(self) -> str | None:
-        """Create a deployment, and return its id if the request is acknowledged."""
+    def deploy(self) -> None:
+        """Create a deployment, and remember it if the request is acknowledged."""
         name = f"run-{next(_numbers)}"  # of its own for each attempt, because one that got no answer may exist
         body = {
             "config_id": self.config_id,
@@ -99,11 +100,8 @@ class Load:
             "signal_transport": "STOKER_SIGNAL",
         }
         made = self._attempt("POST", "/software_deployments", body)
-        if made is None:
-            return None
-        id = str(made["software_deployment"]["id"])
-        self.deployments[id] = name
-        return id
+        if made is not None:
+            self.deployments[made["software_deployment"]["id"]] = name
 
     def _is_pending(self, id: str) -> bool:
         shown = self._attempt("GET", f"/software_deployments/{id}", None)
@@ -128,10 +126,12 @@ class FaultSite:
 
     stoker: Served
     postgresql: OwnPostgresql
-    #: Between Stoker and PostgreSQL, and between agents and Stoker.
+    #: Between Stoker and PostgreSQL, between simulated agents and Stoker, and between real agents and Stoker.
     database_line: FaultyLine
-    agent_line: FaultyLine
-    #: The clock of a process of its own on the same database.
+    agent_lines: tuple[FaultyLine, FaultyLine]
+    #: A real agent whose state is on a small disk.
+    agent: OwnAgent
+    #: The clock of the agent, and of a process of its own on the same database.
     clock: FakeTime
     progress: Callable[[], int]
     report: SiteReport
@@ -140,8 +140,8 @@ class FaultSite:
         """Yield each fault once, in an order in which slow recoveries overlap with the next faults."""
         yield from (self.hold_agents, self.hold_database, self.kill_worker, self.cut_database)
         yield from (self.restart_database, self.advance_clock, self.kill_database, self.cut_agents)
-        yield from (self.set_clock_back, self.slow_down_database, self.slow_down_disk, self.fill_disk)
-        yield from (self.lose_database, self.kill_supervisor)
+        yield from (self.kill_agent, self.set_clock_back, self.slow_down_database, self.slow_down_disks, self.fill_disk)
+        yield from (self.fill_disk_of_agent, self.lose_database, self.kill_supervisor)
 
     def await_progress(self, runs: int) -> None:
         """Wait until agents have begun some more runs, as long as they begin any."""
@@ -197,26 +197,40 @@ class FaultSite:
         self.await_progress(3)
         self.database_line.delay(0)
 
-    def slow_down_disk(self) -> None:
-        """Delay each fsync of PostgreSQL."""
-        with slow_disk(self.postgresql.pids(), 0.2):
+    def slow_down_disks(self) -> None:
+        """Delay each fsync of PostgreSQL and of the agent."""
+        assert self.agent.process is not None
+        with slow_disk([*self.postgresql.pids(), self.agent.process.pid], 0.2):
             self.await_progress(20)
 
     def fill_disk(self) -> None:
         """Fill the disk of PostgreSQL for some seconds. PostgreSQL may end."""
-        with self.postgresql.full_disk():
+        with full_disk(self.postgresql.disk):
             time.sleep(3)
         self.postgresql.start()
 
+    def fill_disk_of_agent(self) -> None:
+        """Fill the disk with the state of the agent for some seconds."""
+        with full_disk(self.agent.root / "state"):
+            time.sleep(3)
+
+    def kill_agent(self) -> None:
+        """Kill -9 the agent, and start it again."""
+        self.agent.end(signal.SIGKILL)
+        self.agent.start()
+
     def cut_agents(self) -> None:
         """Reset all connections of agents."""
-        self.agent_line.cut()
+        for line in self.agent_lines:
+            line.cut()
 
     def hold_agents(self) -> None:
         """Leave all connections of agents half-open."""
-        self.agent_line.hold()
+        for line in self.agent_lines:
+            line.hold()
         self.await_progress(20)
-        self.agent_line.cut_held()
+        for line in self.agent_lines:
+            line.cut_held()
 
     def advance_clock(self) -> None:
         """Let the clock of one process be an hour ahead."""

@@ -9,9 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +19,11 @@ from typing import Any
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
+from support import waiting
 from support.clouds import write_clouds
 from support.installations import Installation, make_environment, plain_environment, run
 from support.ports import free_port
+from support.waiting import answers
 
 _RELEASE = "keystone==30.0.0"
 #: The users and their passwords. The first one is Keystone's administrator.
@@ -70,11 +69,9 @@ class Keystone:
         command = [str(self.release / "bin" / "python"), "-P", str(program), str(self.folder), str(self.port)]
         with self.folder.joinpath("out").open("ab") as output:
             self.process = subprocess.Popen(command, env=_environment(), stdout=output, stderr=output)
-        limit = time.monotonic() + 180
-        while not self._answers():
-            assert self.process.poll() is None, self.folder.joinpath("out").read_text()[-2000:]
-            assert time.monotonic() < limit, "Keystone does not answer"
-            time.sleep(0.1)
+        process, output = self.process, self.folder / "out"
+        waiting.until(lambda: process.poll() is not None or answers(self.url), 180, lambda: "Keystone does not answer")
+        assert process.poll() is None, output.read_text()[-2000:]
 
     def stop(self) -> None:
         if self.process is not None:
@@ -128,13 +125,6 @@ class Keystone:
             "OS_IDENTITY_API_VERSION": "3",
             "OS_REGION_NAME": "RegionOne",
         }
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(self.url, timeout=10):
-                return True
-        except (urllib.error.URLError, ConnectionError):
-            return False
 
 
 def flags(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from support import waiting
+
 _TOP = Path("/sys/fs/cgroup")
-_PATIENCE_SECONDS = 30
 
 
 def locate(name: str) -> list[Path]:
@@ -48,18 +48,20 @@ def create(folders: Sequence[Path]) -> None:
 
 def remove(folders: Sequence[Path]) -> None:
     """Remove the groups of a machine whose processes have been killed. The kernel takes a moment to drop them."""
-    limit = time.monotonic() + _PATIENCE_SECONDS
     for folder in folders:
-        while folder.exists():
-            try:
-                for group in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
-                    group.rmdir()
-                folder.rmdir()
-            except FileNotFoundError:
-                continue
-            except OSError:
-                assert time.monotonic() < limit, f"{folder} has processes: {(folder / 'cgroup.procs').read_text()}"
-                time.sleep(0.05)
+        waiting.until(
+            lambda folder=folder: _is_gone(folder),
+            explain=lambda folder=folder: f"{folder} has processes: {(folder / 'cgroup.procs').read_text()}",
+        )
+
+
+def _is_gone(folder: Path) -> bool:
+    """Remove the group with those below it as far as the kernel lets it."""
+    with contextlib.suppress(OSError):
+        for group in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+            group.rmdir()
+        folder.rmdir()
+    return not folder.exists()
 
 
 def run_inside(folders: Sequence[Path], command: Sequence[str]) -> list[str]:

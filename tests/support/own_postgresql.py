@@ -8,19 +8,19 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 
-from support.databases import missing, postgresql_binaries
+from support import waiting
+from support.databases import postgresql_binaries
+from support.disks import small_disk
 from support.ports import free_port
 from support.postgresql_guard import readable_copy
 from support.processes import list_children
 
-_START_SECONDS = 60
 _DISK_MIB = 192
 #: A small log leaves room on the small disk.
 _SETTINGS = ("max_wal_size=48MB", "min_wal_size=32MB", "shared_buffers=32MB", "max_connections=100")
@@ -37,7 +37,7 @@ class OwnPostgresql:
         # PostgreSQL refuses to run as root, and its user must reach the program.
         binaries = postgresql_binaries()
         self._program = readable_copy(binaries, folder / "program") if self._user else binaries
-        self._disk = folder / "disk"
+        self.disk = folder / "disk"
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -56,26 +56,20 @@ class OwnPostgresql:
 
     def create(self) -> None:
         """Create the data directory."""
-        self._disk.mkdir()
-        if self._is_small:
-            words = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_MIB}m", "tmpfs", str(self._disk)]
-            subprocess.run(words, check=True)
+        self.disk.mkdir(exist_ok=True)
         if self._user:
-            shutil.chown(self._disk, self._user)
+            shutil.chown(self.disk, self._user)
         words = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
-        self._run("initdb", "-D", str(self._disk / "data"), *words)
+        self._run("initdb", "-D", str(self.disk / "data"), *words)
 
     def start(self) -> None:
         """Start the server and wait until it answers. Start it again if it ends meanwhile, as systemd does."""
-        end = time.monotonic() + _START_SECONDS
-        while True:
+        for _ in waiting.attempts(60, lambda: self._log.read_text()[-3000:]):
             if self._process is None or self._process.poll() is not None:
                 self._process = self._spawn()
             with contextlib.suppress(psycopg.OperationalError):
                 psycopg.connect(self.url, connect_timeout=5).close()
                 return
-            assert time.monotonic() < end, self._log.read_text()[-3000:]
-            time.sleep(0.05)
 
     def kill(self) -> None:
         """Kill the server. Its processes end as soon as they notice."""
@@ -85,29 +79,8 @@ class OwnPostgresql:
         """End the server and all connections."""
         self._signal(signal.SIGINT)
 
-    @contextmanager
-    def full_disk(self) -> Iterator[None]:
-        """Leave no space on the small disk."""
-        filler = self._disk / "filler"
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-            while file.write(b"x" * 65536) == 65536:
-                pass
-        try:
-            yield
-        finally:
-            filler.unlink(missing_ok=True)
-
-    def remove(self) -> None:
-        """End the server and delete its data."""
-        if self._process is not None:
-            self.kill()
-        if self._is_small:
-            subprocess.run(["umount", "--lazy", str(self._disk)], check=False)
-        shutil.rmtree(self._folder, ignore_errors=True)
-
     def _signal(self, number: int) -> None:
-        assert self._process is not None
-        if self._process.poll() is None:
+        if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
             self._process.wait(60)
 
@@ -115,7 +88,7 @@ class OwnPostgresql:
         # The machine does not crash, so a disk need not be synchronized. The small one is memory, where it is cheap.
         own = ("fsync=on" if self._is_small else "fsync=off",)
         settings = [word for setting in (*_SETTINGS, *own) for word in ("-c", setting)]
-        words = ["-D", str(self._disk / "data"), "-h", "127.0.0.1", "-p", str(self.port), "-k", "", *settings]
+        words = ["-D", str(self.disk / "data"), "-h", "127.0.0.1", "-p", str(self.port), "-k", "", *settings]
         with self._log.open("ab") as log:
             return subprocess.Popen([self._program / "postgres", *words], stdout=log, stderr=log, **self._identity())
 
@@ -130,14 +103,13 @@ class OwnPostgresql:
 @contextmanager
 def own_postgresql(*, is_small: bool = False) -> Iterator[OwnPostgresql]:
     """Yield a running server with an empty database. ``is_small`` needs root: the test can fill the server's disk."""
-    if is_small and os.geteuid() != 0:
-        missing("only root can mount a file system")
-    folder = Path(tempfile.mkdtemp(prefix="stoker-test-pg-"))
-    folder.chmod(0o755)
-    server = OwnPostgresql(folder, is_small=is_small)
-    try:
+    with contextlib.ExitStack() as cleanup:
+        folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stoker-test-pg-")))
+        folder.chmod(0o755)
+        server = OwnPostgresql(folder, is_small=is_small)
+        if is_small:
+            cleanup.enter_context(small_disk(server.disk, _DISK_MIB))
+        cleanup.callback(server.kill)
         server.create()
         server.start()
         yield server
-    finally:
-        server.remove()

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 
+from support import waiting
 from support.databases import missing
 from support.own_postgresql import OwnPostgresql
 from support.ports import free_port
 from support.processes import running
 
-_START_SECONDS = 60
 #: Few sessions for many clients, so that each transaction gets another session.
 _SETTINGS = """\
 [databases]
@@ -52,19 +52,10 @@ def pgbouncer(server: OwnPostgresql, mode: str = "transaction") -> Iterator[str]
         with folder.joinpath("log").open("wb") as log:
             user = {"user": "nobody", "group": None, "extra_groups": []} if os.getuid() == 0 else {}
             with running([program, str(file)], stdout=log, stderr=subprocess.STDOUT, **user):
-                _wait(url, folder / "log")
+                for _ in waiting.attempts(60, folder.joinpath("log").read_text):
+                    with contextlib.suppress(psycopg.OperationalError):
+                        psycopg.connect(url).close()
+                        break
                 yield url
     finally:
         shutil.rmtree(folder)
-
-
-def _wait(url: str, log: Path) -> None:
-    end = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            psycopg.connect(url).close()
-        except psycopg.OperationalError:
-            assert time.monotonic() < end, log.read_text()[-3000:]
-            time.sleep(0.02)
-        else:
-            return

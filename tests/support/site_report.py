@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
-from collections import Counter
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +22,10 @@ from support.processes import list_children
 from support.server import Served
 
 _ROWS = 20
-_OUTPUT = 4000
+#: Characters of the log of an agent, and of the output of a process with the stacks of its threads.
+_OUTPUT, _STACKS = 1000, 20_000
 #: Seconds in which a process writes its stacks and ends.
 _END_SECONDS = 10
-#: Beginnings of the lines of /metrics that tell of notifications, jobs, polls and connections.
-_METRICS = ("stoker_notif", "stoker_cache", "stoker_jobs", "stoker_held", "stoker_database_connections", "stoker_run")
 QUERIES = {
     "open triggers": (
         "SELECT id, status, status_reason, total, queued, running, complete, failed, cancelled FROM triggers"
@@ -75,8 +73,8 @@ class SiteReport:
         """Return the description. Ends the processes of Stoker, whose stacks are a part of it."""
         parts = [*_describe_database(self.url)]
         parts += [line for swarm in self.swarms for line in _describe_swarm(swarm)]
-        parts += [f"agent {agent.folder.name}:\n{agent.log[-_OUTPUT // 4 :]}" for agent in self.agents]
-        parts += [line for name, stoker in self.stokers.items() for line in _describe_process(name, stoker)]
+        parts += [f"agent {agent.folder.name}:\n{agent.log[-_OUTPUT:]}" for agent in self.agents]
+        parts += [_describe_process(name, stoker) for name, stoker in self.stokers.items()]
         return "\n".join(parts)
 
 
@@ -102,35 +100,15 @@ def _describe_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[st
 def _describe_swarm(swarm: Swarm) -> Iterator[str]:
     yield f"{len(swarm.keys)} agents at port {swarm.endpoint.port}, {swarm.polling} polling, {swarm.running} running"
     yield f"  {dict(swarm.statistics.counts)}"
-    yield from (f"  {number}: {agent.describe()}" for number, agent in enumerate(swarm.members, swarm.first_index))
     yield from (f"  ended: {error!r}" for error in swarm.failures)
 
 
-def _describe_process(name: str, stoker: Served) -> Iterator[str]:
-    yield f"process {name}:"
-    for path in ("/healthz", "/metrics"):
-        try:
-            text = stoker.request("GET", path, headers={"X-Auth-Token": stoker.token}, timeout=10).raw.decode()
-        except OSError as error:
-            text = f"{{{error!r}}}"
-        lines = text.splitlines()
-        yield from (f"  {line}" for line in lines if line.startswith(("{", *_METRICS)) and "_bucket" not in line)
-    output = stoker.output
-    yield output[-_OUTPUT:]
-    yield from _read_stacks(stoker, len(output))
-
-
-def _read_stacks(stoker: Served, length: int) -> Iterator[str]:
-    """End the processes of ``stoker``, and yield the different stacks of their threads with their number."""
+def _describe_process(name: str, stoker: Served) -> str:
+    """End the processes of ``stoker``, whose output ends with the stacks of their threads then."""
     assert stoker.process is not None
     for pid in [*list_children(stoker.process.pid), stoker.process.pid]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGABRT)  # faulthandler writes the stacks
-    end = time.monotonic() + _END_SECONDS
-    while stoker.process.poll() is None and time.monotonic() < end:
-        time.sleep(0.05)
-    stacks = Counter[str]()
-    for stack in stoker.output[length:].split("\n\n"):
-        _, _, calls = stack.partition("\n")  # without the id of the thread
-        stacks[calls] += calls.startswith("  File ")
-    yield from (f"  {count} ×\n{calls}" for calls, count in stacks.most_common() if count)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        stoker.process.wait(_END_SECONDS)
+    return f"process {name}:\n{stoker.output[-_STACKS:]}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import socket
-import time
 from pathlib import Path
 
-_PATIENCE = 60
+from support import waiting
 
 
 def until_read(connection: socket.socket) -> None:
@@ -16,10 +15,7 @@ def until_read(connection: socket.socket) -> None:
     On loopback, sent bytes are in the server's receive queue at once.
     """
     client, server = connection.getsockname()[1], connection.getpeername()[1]
-    end = time.monotonic() + _PATIENCE
-    while _unread(server, client):
-        assert time.monotonic() < end, "the server does not read its request"
-        time.sleep(0.01)
+    waiting.until(lambda: not _unread(server, client), explain=lambda: "the server does not read its request")
 
 
 def _unread(local: int, remote: int) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 
 #: Seconds between two checks: the shortest and the longest, and the part of the time since the beginning. A short wait
@@ -25,3 +27,15 @@ def attempts(seconds: float, explain: Callable[[], str] | None = None) -> Iterat
         time.sleep(min(max(_SHORTEST, elapsed * _GROWTH), _LONGEST))
         yield
     raise AssertionError(explain() if explain else f"the condition did not become true in {seconds:g} seconds")
+
+
+def answers(url: str) -> bool:
+    """Whether a service answers, and not with an error of its own."""
+    try:
+        with urllib.request.urlopen(url, timeout=10):
+            return True
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code < 500
+    except OSError:
+        return False

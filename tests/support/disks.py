@@ -1,7 +1,9 @@
-"""A disk that takes its time: strace delays each fsync of some processes before the kernel begins it."""
+"""Disks that take their time, and small ones that a test fills."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import platform
 import re
 import shutil
@@ -24,7 +26,8 @@ def slow_disk(pids: Sequence[int], seconds: float) -> Iterator[None]:
     """
     Delay each fsync of these processes, and of the processes that they start meanwhile, by ``seconds``.
 
-    Begins when all of them are delayed. Without strace, or the right to use it, skips the test; under CI, fails.
+    strace holds each of them before the kernel begins it. The block begins when all processes are delayed. Without
+    strace, or the right to use it, skips the test; under CI, fails.
     """
     program = shutil.which("strace")
     if program is None:
@@ -58,3 +61,29 @@ def is_synchronizing(pids: Sequence[int]) -> bool:
     """Return whether an fsync of one of the processes waits."""
     calls = (call for pid in pids for call in Path(f"/proc/{pid}/task").glob("*/syscall"))
     return any(call.read_text().split()[0] in _NUMBERS[platform.machine()] for call in calls)
+
+
+@contextmanager
+def small_disk(folder: Path, mebibytes: int) -> Iterator[None]:
+    """Mount a small file system in memory at ``folder``. Without root, skips the test; under CI, fails."""
+    if os.geteuid() != 0:
+        missing("only root can mount a file system")
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """Leave no space on the disk of ``folder``."""
+    filler = folder / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 65536) == 65536:
+            pass
+    try:
+        yield
+    finally:
+        filler.unlink(missing_ok=True)
