@@ -21,9 +21,10 @@ from stoker.model.stack import Action, Resource, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.properties import Property
 from stoker.resources.roles import Members, NestedSpec, escape
+from stoker.stacks.templates.scope import LiveScope
 from stoker.store import stacks
 from stoker.types import nested_stacks, rollout
-from stoker.types.nested_stacks import NestedType, NestedView
+from stoker.types.nested_stacks import NestedType
 from stoker.types.rollout import (
     CHANGING,
     CREATING,
@@ -109,10 +110,10 @@ class GroupType(NestedType):
     def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         if name.startswith(nested_stacks.INSIDE):
             return nested_stacks.inside(context, resource, name, path)
-        look = nested_stacks.view(context, resource)
-        return None if look is None else self.collect(resource, look, name, path)
+        scope = nested_stacks.scope_of(context, resource)
+        return None if scope is None else self.collect(resource, scope, name, path)
 
-    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
+    def collect(self, resource: Resource, scope: LiveScope, name: str, path: tuple[Any, ...]) -> Any:
         """Return an attribute of the group; for any other name, this attribute of all members."""
         raise NotImplementedError
 

@@ -37,7 +37,6 @@ from stoker.resources.base import (
 from stoker.resources.roles import HasNestedStack, NestedSpec, describe_missing, takes_place
 from stoker.stacks import operations, outputs
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
@@ -132,36 +131,10 @@ def get_reference(context: Context, resource: Resource) -> Any:
     return str(Arn(stack.project_id, stack.name, stack.id))
 
 
-class NestedView:
-    """The current resources of a nested stack."""
-
-    def __init__(self, session: StackSession) -> None:
-        self._session = session
-        self._scope = LiveScope(session)
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the resources inside."""
-        return self._session.resources.names()
-
-    def reference(self, name: str) -> Any:
-        """Return the value of ``get_resource`` for a resource inside. Raises NoSuchAttribute."""
-        return self._known(name).resource_id(name)
-
-    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
-        """Return the value of ``get_attr`` for a resource inside. Raises NoSuchAttribute."""
-        return self._known(name).attribute(name, attribute, path)
-
-    def _known(self, name: str) -> LiveScope:
-        if self._session.resources.find(name) is None:
-            raise NoSuchAttribute(f"resource.{name}")
-        return self._scope
-
-
-def view(context: Context, resource: Resource) -> NestedView | None:
-    """Return the current resources inside; None if there is no nested stack."""
+def scope_of(context: Context, resource: Resource) -> LiveScope | None:
+    """Return the values of the current resources inside; None if there is no nested stack."""
     stack = find(context, resource.physical_id)
-    return None if stack is None else NestedView(outputs.prime_stack(context.tx, context.engine, stack))
+    return None if stack is None else LiveScope(outputs.prime_stack(context.tx, context.engine, stack))
 
 
 def find_file(context: Context, name: str) -> str:
@@ -343,12 +316,14 @@ def mark(context: Context, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
     """Return the attribute ``resource.NAME`` or ``resource.NAME.ATTRIBUTE``. Raises NoSuchAttribute."""
-    look = view(context, resource)
-    if look is None:
+    scope = scope_of(context, resource)
+    if scope is None:
         return None
     member, _, attribute = name.removeprefix(INSIDE).partition(".")
+    if not scope.has(member):
+        raise NoSuchAttribute(f"{INSIDE}{member}")
     if not attribute:
         if not path:
-            return look.reference(member)
+            return scope.resource_id(member)
         attribute, path = str(path[0]), path[1:]
-    return look.attribute(member, attribute, path)
+    return scope.attribute(member, attribute, path)

@@ -13,9 +13,9 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
 from stoker.resources.roles import Members
+from stoker.stacks.templates.scope import LiveScope
 from stoker.types import nested_stacks, rollout
 from stoker.types.group_base import GroupType
-from stoker.types.nested_stacks import NestedView
 from stoker.types.rollout import BATCHES, MIN_IN_SERVICE
 
 #: Limit of a group's members, so that one request cannot exhaust memory or time.
@@ -87,12 +87,12 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
     """Return the names that must not be used: names removed earlier, and names in the removal policies."""
     removed = resource.data.get("removed") or []
     wanted = _to_remove(properties)
-    look = nested_stacks.view(context, resource)
-    if look is None:
+    scope = nested_stacks.scope_of(context, resource)
+    if scope is None:
         return sorted({*removed, *wanted})  # without members, no entry can be a member's reference
-    names = {*look.names, *removed}
+    names = {*scope.names, *removed}
     # Compared as text, because a nested template may define any value as its reference.
-    ids = {str(look.reference(name)): name for name in look.names} if wanted else {}
+    ids = {str(scope.resource_id(name)): name for name in scope.names} if wanted else {}
     named = {one if one in names else ids.get(one) for one in wanted} - {None}
     return sorted({*(removed if properties["removal_policies_mode"] == "append" else ()), *map(str, named)})
 
@@ -103,13 +103,13 @@ class NumberedGroup(GroupType):
     policies = rollout.schema(BATCHES, BATCHES)
     has_foreseeable_members = True
 
-    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
-        members = sorted(look.names, key=int)
+    def collect(self, resource: Resource, scope: LiveScope, name: str, path: tuple[Any, ...]) -> Any:
+        members = sorted(scope.names, key=int)
         if name == "refs":
-            return select([look.reference(member) for member in members], path)
+            return select([scope.resource_id(member) for member in members], path)
         if name == "attributes":
-            return {member: look.attribute(member, str(path[0]), path[1:]) for member in members} if path else None
-        return [look.attribute(member, name, path) for member in members]
+            return {member: scope.attribute(member, str(path[0]), path[1:]) for member in members} if path else None
+        return [scope.attribute(member, name, path) for member in members]
 
 
 class ResourceGroup(NumberedGroup):
@@ -131,12 +131,12 @@ class ResourceGroup(NumberedGroup):
             raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
         return super().adopt(context, resource, properties)
 
-    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
+    def collect(self, resource: Resource, scope: LiveScope, name: str, path: tuple[Any, ...]) -> Any:
         if name == "removed_rsrc_list":
             return select(resource.data.get("removed") or [], path)
         if name == "refs_map":
-            return select({member: look.reference(member) for member in sorted(look.names, key=int)}, path)
-        return super().collect(resource, look, name, path)
+            return select({member: scope.resource_id(member) for member in sorted(scope.names, key=int)}, path)
+        return super().collect(resource, scope, name, path)
 
     def members(self, properties: Properties, *, every: bool = False) -> Members:
         """Return the first member as the representative of all; also if the number of members is not known yet."""

@@ -11,11 +11,11 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker.resources.properties import Property, PropertyError
 from stoker.resources.roles import Members, RunsConfig
+from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, server_lists, servers
 from stoker.types import deployment_runs, label_groups, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType
 from stoker.types.group_base import GroupType
-from stoker.types.nested_stacks import NestedView
 from stoker.types.rollout import CAREFUL, describe_clash
 
 _WHICH: Mapping[str, Property] = {
@@ -141,12 +141,12 @@ class DeploymentGroupType(RunsConfig, GroupType):
             ):
                 yield resource.id
 
-    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
+    def collect(self, resource: Resource, scope: LiveScope, name: str, path: tuple[Any, ...]) -> Any:
         if name == _FAILED:
             return select(dict(resource.data.get("failed") or {}), path)
         wanted = _ALL.get(name, name)
         asked = label_groups.members(resource, resource.properties)
-        return {server: look.attribute(server, wanted, path) for server in look.names if server in asked}
+        return {server: scope.attribute(server, wanted, path) for server in scope.names if server in asked}
 
 
 class SoftwareDeployment(DeploymentType):

@@ -40,6 +40,15 @@ class LiveScope:
         self.version = session.stack.version
         self.budget = session.engine.budget(session.tx)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the current resources, which the session has read."""
+        return self._session.resources.names()
+
+    def has(self, name: str) -> bool:
+        """Return whether the stack has a resource of this name."""
+        return self._session.resources.find(name) is not None
+
     def parameter(self, name: str) -> Any:
         return self._session.parameters[name]
 
