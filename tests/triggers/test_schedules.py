@@ -17,7 +17,7 @@ from stoker.model.trigger import TriggerStatus
 from stoker.store import audit, deployments, events, rows, servers, targets, triggers
 from stoker.triggers import creation
 from stoker.triggers import schedules as trigger_schedules
-from stoker.triggers.lifecycle import GO_ON, REPLACE
+from stoker.triggers.lifecycle import GO_ON
 from stoker.triggers.request import parse_schedule
 from stoker.triggers.schedules import KEPT, RUN, TIDY
 from stoker.work import cron
@@ -196,7 +196,7 @@ def test_the_queues_of_earlier_times_are_replaced_in_several_transactions(clock,
     made = clock.put(made, timedelta(seconds=1))
     clock.put(made, timedelta(seconds=1))
     assert statuses(clock)[0] == ("IN_PROGRESS", "IN_PROGRESS", "QUEUED", "QUEUED", "CANCELLED", "CANCELLED")
-    clock.fleet.world.work.run(REPLACE)
+    clock.fleet.world.work.run(GO_ON)
     assert statuses(clock) == [
         ("CANCELLED", *["CANCELLED"] * 5),
         ("IN_PROGRESS", "IN_PROGRESS", *["QUEUED"] * 4),

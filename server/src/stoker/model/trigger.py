@@ -93,6 +93,8 @@ class Options(Struct, frozen=True, kw_only=True):
     stopped_by: str | None = None
     #: The trigger ends without waiting for its running targets.
     forced: bool = False
+    #: The id of a later trigger of the schedule while it replaces the targets that no agent has started.
+    replaced_by: str | None = None
     #: Whether a server has several targets, which run one after the other.
     has_blocked: bool = False
     #: The number of targets on the canaries until these have ended: only the first targets may start. 0: all may.

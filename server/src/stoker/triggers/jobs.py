@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from stoker.model.trigger import Trigger, TriggerStatus
+from stoker.model.trigger import TriggerStatus
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import advance_resource
 from stoker.store import triggers
@@ -56,20 +56,11 @@ def register(store: Store, engine: Engine) -> None:
         )
     )
 
-    def register_part(kind: str, do: Callable[[Tx, Trigger, Mapping[str, Any]], object]) -> None:
-        """Register a job that does a part of a trigger's work, which exceeds one transaction."""
+    def go_on(tx: Tx, args: Mapping[str, Any]) -> None:
+        trigger = triggers.find(tx, args["trigger_id"], for_update=True)
+        if trigger is not None:
+            lifecycle.go_on(tx, engine.env, trigger)
 
-        def act(tx: Tx, args: Mapping[str, Any]) -> None:
-            trigger = triggers.find(tx, args["trigger_id"], for_update=True)
-            if trigger is not None:
-                do(tx, trigger, args)
-
-        work.register(kind, lambda args: store.write(lambda tx: act(tx, args), background=True))
-
-    register_part(lifecycle.GO_ON, lambda tx, trigger, _: lifecycle.go_on(tx, engine.env, trigger))
-    register_part(
-        lifecycle.REPLACE,
-        lambda tx, trigger, args: lifecycle.replace_waiting(tx, engine.env, trigger, args["newer_id"]),
-    )
+    work.register(lifecycle.GO_ON, lambda args: store.write(lambda tx: go_on(tx, args), background=True))
     work.register(schedules.RUN, lambda args: schedules.run(store, engine, args))
     work.register(schedules.TIDY, lambda args: store.write(lambda tx: schedules.tidy(tx, engine, args)))

@@ -31,8 +31,6 @@ _log = structlog.get_logger("stoker.triggers")
 
 #: Kind of the job that continues a trigger whose work exceeds one transaction.
 GO_ON = "trigger.go_on"
-#: Kind of the job that continues to replace the runs of a schedule's earlier trigger. Its key is that trigger's id.
-REPLACE = "trigger.replace"
 #: Deployments that one transaction starts or stops at most.
 SHARE = 200
 
@@ -68,11 +66,13 @@ def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Se
 
 def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     """
-    Start or stop as many deployments of a locked trigger as possible now. Ends the trigger if no deployment is queued
-    or running.
+    Start, stop or replace as many deployments of a locked trigger as possible now. Ends the trigger if no deployment
+    is queued or running.
     """
     if trigger.status == TriggerStatus.IN_PROGRESS and trigger.options.stopped is Stopped.CANCELLED:
         trigger = _stop_some(tx, env, trigger)
+    elif trigger.status == TriggerStatus.IN_PROGRESS and trigger.options.replaced_by is not None:
+        trigger = _replace_some(tx, env, trigger, trigger.options.replaced_by)
     return _continue(tx, env, trigger)
 
 
@@ -149,16 +149,8 @@ def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool
 
 
 def replace_waiting(tx: Tx, env: DeploymentEnv, trigger: Trigger, newer_id: str) -> None:
-    """Cancel targets that no agent has started and that a newer trigger has too. A job continues with many."""
-    if trigger.status != TriggerStatus.IN_PROGRESS:
-        return
-    reason = "Replaced by the run of a later time of its schedule"
-    replaced = targets.list_replaced(tx, trigger.id, newer_id, SHARE)
-    for target in replaced:
-        trigger = _cancel_target(tx, env, trigger, target, reason)
-    if len(replaced) == SHARE:
-        env.work.defer_once(tx, REPLACE, trigger.id, {"trigger_id": trigger.id, "newer_id": newer_id})
-    go_on(tx, env, trigger)
+    """Cancel the targets of a locked trigger that no agent has started and that a newer trigger has too."""
+    go_on(tx, env, replace(trigger, options=replace(trigger.options, replaced_by=newer_id)))
 
 
 def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
@@ -287,6 +279,16 @@ def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     if len(running) == SHARE:
         env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
     return trigger
+
+
+def _replace_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, newer_id: str) -> Trigger:
+    replaced = targets.list_replaced(tx, trigger.id, newer_id, SHARE)
+    for target in replaced:
+        trigger = _cancel_target(tx, env, trigger, target, "Replaced by the run of a later time of its schedule")
+    if len(replaced) == SHARE:
+        env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+        return trigger
+    return replace(trigger, options=replace(trigger.options, replaced_by=None))
 
 
 def _cancel_target(

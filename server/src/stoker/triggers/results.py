@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from stoker.deployments.runs import STREAMS
 from stoker.model.deployment import CANCELLED, Deployment
+from stoker.model.secrets import texts_of
 from stoker.model.stack import Status
 from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import deployments, servers, targets
@@ -210,16 +211,8 @@ def _normalize_streams(tx: Tx, target: Target, ended: Deployment) -> list[str]:
 def _list_own_names(target: Target, facts: Mapping[str, object]) -> list[str]:
     """Return the names, ids and addresses of a target's server, longest first."""
     own = {target.server_id, target.server_name, target.deployment_id}
-    own |= set(_list_texts([facts.get(name) for name in ("hostname", "fqdn", "address", "networks")]))
+    own |= set(texts_of([facts.get(name) for name in ("hostname", "fqdn", "address", "networks")]))
     return sorted((text for text in own if text and len(text) >= _SHORTEST and not text.isdecimal()), key=len)[::-1]
-
-
-def _list_texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _list_texts(part)
 
 
 def _order_of_code(code: str | None) -> tuple[bool, int, str]:

@@ -71,7 +71,7 @@ def remove(context: Context, resource: Resource) -> None:
     server_id = resource.physical_id or resource.id
     server = servers.find(context.tx, server_id)
     server_base.end(context, resource)
-    release_server(context.tx, context.env.work, server_id, resource.name)
+    release_server(context.tx, context.env.work, server_id, resource.data.get("name") or resource.name)
     if server is not None and server.kind is not Kind.LOCAL:
         servers.delete(context.tx, server_id)
     elif server is not None or context.env.compute is not None:
@@ -256,12 +256,7 @@ class DeployedServer(ServerType):
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         if resource.physical_id and not resource.data.get("enrolled"):
-            server_base.end(context, resource)
-            release_server(
-                context.tx, context.env.work, resource.physical_id, resource.data.get("name") or resource.name
-            )
-            servers.delete(context.tx, resource.physical_id)
-            documents.delete(context.tx, resource.physical_id)
+            remove(context, resource)
         else:
             self.retain(context, resource)
         return DONE
