@@ -14,6 +14,7 @@ from stoker.settings import Settings
 from stoker.stacks import repetition
 from stoker.store import audit, deployments, runs
 from stoker.triggers import jobs as trigger_retention
+from stoker.triggers import lifecycle
 from stoker.work import retention
 from stoker.work.retention import PURGE, Kind, Retention
 from support import query
@@ -118,12 +119,10 @@ def test_jobs_delete_and_defer_themselves(heat, deployment):
 
 
 def test_a_large_trigger_is_deleted_in_parts(fleet, heat, monkeypatch):
-    monkeypatch.setattr(trigger_retention, "_BATCH", 2)
+    monkeypatch.setattr(lifecycle, "_BATCH", 2)
     sizes = []
-    delete_some = trigger_retention.lifecycle.delete_some
-    monkeypatch.setattr(
-        trigger_retention.lifecycle, "delete_some", lambda *of: sizes.append(delete_some(*of)) or sizes[-1]
-    )
+    delete_some = lifecycle.delete_some
+    monkeypatch.setattr(lifecycle, "delete_some", lambda *of: sizes.append(delete_some(*of)) or sizes[-1])
     old = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(5)])
     for deployment in fleet.running(old):
         fleet.end(deployment)

@@ -24,6 +24,8 @@ from stoker.model.server import Server
 from stoker.model.stack import Status
 from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
 from stoker.store import deployments, server_policies, servers, targets, triggers
+from stoker.store.maintenance import in_batches
+from stoker.store.open import Store
 from stoker.store.tx import Tx, Wake
 from stoker.triggers.results import count_end, count_target, drop_queue, finish
 
@@ -34,6 +36,9 @@ GO_ON = "trigger.go_on"
 #: Deployments that one transaction starts or stops at most.
 SHARE = 200
 
+#: Deployments that one transaction deletes. Each gives its server's document a new revision, so the pauses between the
+#: transactions also keep the servers of a large trigger from polling at the same time.
+_BATCH = 50
 #: Causes that do not change the counts.
 _NOT_COUNTED = (DriftChanged, Settled)
 #: Deployments started between two checks whether other writers wait.
@@ -158,6 +163,18 @@ def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
     if trigger.status == TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) is under way: cancel it first.")
     delete_some(tx, env, trigger)
+
+
+def delete_in_parts(store: Store, env: DeploymentEnv, trigger_id: str) -> None:
+    """Delete a trigger with its deployments in several transactions, unless it is in progress or is retried."""
+
+    def delete_part(tx: Tx, most: int) -> int:
+        trigger = triggers.find(tx, trigger_id, for_update=True)
+        if trigger is None or trigger.status == TriggerStatus.IN_PROGRESS:
+            return 0
+        return delete_some(tx, env, trigger, most)
+
+    in_batches(store, delete_part, _BATCH)
 
 
 def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = None) -> int:

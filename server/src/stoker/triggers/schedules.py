@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
 from stoker.model.secrets import REDACTED
-from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule, Trigger, TriggerStatus
+from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule, Trigger
 from stoker.policy import authorizer
 from stoker.stacks.engine import Engine
 from stoker.store import configs, rows, triggers
@@ -117,7 +117,8 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     next_at = None if schedule.cron is None else cron.read(schedule.cron, schedule.timezone).after(since)
     triggers.save_schedule(tx, _at(tx, engine, replace(updated, next_at=next_at)))
     if stored.oldest_beyond(tx, schedule.project_id, schedule.id, KEPT):
-        _tidy_later(tx, engine, schedule.project_id, schedule.id)
+        args = {"project_id": schedule.project_id, "schedule_id": schedule.id}
+        engine.env.work.defer_once(tx, TIDY, schedule.id, args)
 
 
 def start(tx: Tx, engine: Engine, schedule: Schedule, *, requested_by: str | None) -> Trigger:
@@ -149,21 +150,12 @@ def _fields(schedule: Schedule) -> dict[str, str]:
     return {"schedule_id": schedule.id, "schedule": schedule.name, "project_id": schedule.project_id}
 
 
-def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
-    """Job: delete the oldest ended triggers of a schedule, up to the limit of one transaction at a time."""
-    left = lifecycle.SHARE
-    for id in stored.oldest_beyond(tx, args["project_id"], args["schedule_id"], KEPT):
-        old = stored.find(tx, id, for_update=True)
-        if old is None or old.status == TriggerStatus.IN_PROGRESS:
-            continue  # deleted or retried since
-        left -= lifecycle.delete_some(tx, engine.env, old, left)
-        if not left:
-            _tidy_later(tx, engine, args["project_id"], args["schedule_id"])
-            return
-
-
-def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> None:
-    engine.env.work.defer_once(tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
+def tidy(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: delete the oldest ended triggers of a schedule."""
+    with store.read() as tx:
+        ids = stored.oldest_beyond(tx, args["project_id"], args["schedule_id"], KEPT)
+    for id in ids:
+        lifecycle.delete_in_parts(store, engine.env, id)
 
 
 def read_request(schedule: Schedule) -> TriggerRequest:
