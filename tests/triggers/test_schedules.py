@@ -203,6 +203,19 @@ def test_the_queues_of_earlier_times_are_replaced_in_several_transactions(clock,
     ]
 
 
+def test_the_retry_of_a_trigger_runs_that_was_cancelled_while_a_later_time_replaced_it(clock, monkeypatch):
+    monkeypatch.setattr("stoker.triggers.lifecycle.SHARE", 2)
+    servers = [server.id for server in clock.fleet.servers(5)]
+    made = clock.create(trigger={**clock.trigger, "servers": servers, "max_concurrent": 1})
+    for _ in range(2):
+        made = clock.put(made, timedelta(seconds=1))
+    newer, replaced = clock.begun()
+    assert clock.fleet.cancel(replaced).status == "CANCELLED"
+    retried = clock.fleet.again(replaced, only_failed=False)
+    assert [target.status for target in clock.fleet.targets(retried)] == ["IN_PROGRESS", *["QUEUED"] * 4]
+    assert clock.fleet.now(newer).status == "IN_PROGRESS"
+
+
 def test_all_times_run_if_the_schedule_queues_them(clock):
     made = clock.create(overlap_policy="QUEUE")
     for _ in range(3):

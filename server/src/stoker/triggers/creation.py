@@ -249,7 +249,7 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
         source={**trigger.source, "retry_of": trigger.id},
         stack_id=trigger.stack_id,
         input_values=trigger.input_values,
-        options=replace(trigger.options, stopped=None, stopped_by=None, forced=False),
+        options=replace(trigger.options, stopped=None, stopped_by=None, forced=False, replaced_by=None),
         requested_by=requested_by,
         created_at=tx.now,
     )

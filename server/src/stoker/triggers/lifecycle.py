@@ -126,7 +126,7 @@ def _reopen(trigger: Trigger) -> Trigger:
     """Return the trigger in progress, because a deployment that had ended runs again."""
     options = trigger.options
     if trigger.status != TriggerStatus.IN_PROGRESS:
-        options = replace(options, stopped=None, stopped_by=None, forced=False)
+        options = replace(options, stopped=None, stopped_by=None, forced=False, replaced_by=None)
     return replace(trigger, status=TriggerStatus.IN_PROGRESS, status_reason="", ended_at=None, options=options)
 
 
