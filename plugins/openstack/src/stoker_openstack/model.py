@@ -44,16 +44,15 @@ secret                    Barbican's body.
 
 ``observed`` has further keys of Stoker's own: ``stoker:snapshot`` after SNAPSHOT (``snapshot_image_id`` of a server,
 ``backup_id`` of a volume), ``stoker:consoles`` (URL by type), ``stoker:ports`` (the ports of a server by id, with
-their addresses), ``stoker:adopted_ports`` (the ids of ports without a marker that are deleted with an adopted
-server), and ``stoker:interfaces`` (the interfaces of a router). The ``arguments`` of an action: SNAPSHOT has
-``name``; RESTORE has ``image`` or ``backup_id``; DELETE_SNAPSHOT has ``snapshot_image_id`` or ``backup_id``.
+their addresses), and ``stoker:adopted_ports`` (the ids of ports without a marker that are deleted with an adopted
+server). The ``arguments`` of DELETE_SNAPSHOT have ``snapshot_image_id`` or ``backup_id``, and those of DELETE
+``snapshot``, if the deletion policy of a server or a volume is Snapshot.
 
 Further keys that resource types write: ``stoker:rebuilds`` of a server is the number of rebuilds that changes of its
 user data require; a driver rebuilds the server if ``observed`` has a lower number (0 if it has none), and then stores
 the number there. ``stoker:dhcp_agent_ids`` of a network and ``stoker:l3_agent_ids`` of a router are lists of agents.
 ``stoker:account_headers`` of a container are headers of the account. ``stoker:members`` and ``stoker:active`` of an
-image are the projects that share it, and whether it is activated. The
-``arguments`` of DELETE have ``snapshot``, if the deletion policy of a server or a volume is Snapshot.
+image are the projects that share it, and whether it is activated.
 
 Types of EC2 refer to other objects than Neutron: ``stoker:server_id`` of a floating IP or an association stands for
 ``port_id`` (the first port of the server), ``stoker:address`` of an association for ``floatingip_id``, and
@@ -78,6 +77,8 @@ from msgspec.structs import replace
 
 from stoker.model.stack import Status
 
+#: The beginning of the keys of a specification or a representation that are no member of the service's.
+OWN_PREFIX = "stoker:"
 #: Keys of the metadata by which Stoker recognizes its own objects.
 RESOURCE_KEY, SITE_KEY = "stoker-resource-id", "stoker-site"
 #: Key of a server's representation for its ports by id, and what it has of each.
@@ -88,6 +89,11 @@ PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status"
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of an object without Stoker's marker."""
     return {key: value for key, value in metadata.items() if key not in (RESOURCE_KEY, SITE_KEY)}
+
+
+def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification without the keys for the driver."""
+    return {key: value for key, value in specification.items() if not key.startswith(OWN_PREFIX)}
 
 
 class CloudKind(StrEnum):
@@ -129,7 +135,6 @@ class CloudAction(StrEnum):
     #: Read the object, and fail if it is missing or broken.
     CHECK = "check"
     SNAPSHOT = "snapshot"
-    RESTORE = "restore"
     #: Delete what an earlier SNAPSHOT created; the object stays.
     DELETE_SNAPSHOT = "delete_snapshot"
 
@@ -149,7 +154,7 @@ class CloudObject(Struct, frozen=True, kw_only=True):
     name: str
     specification: Mapping[str, Any]
     action: CloudAction
-    #: Arguments of the action, such as the image of RESTORE.
+    #: Arguments of the action, such as the snapshot of DELETE_SNAPSHOT.
     arguments: Mapping[str, Any]
     #: The state of the action; ``reason`` says why it failed or what it waits for.
     status: Status

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.model.stack import Status
 from stoker.store.tx import Tx
-from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run, await_state
+from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run, act, await_state
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.recorder import ERRORS, ERRORS_SINCE, INTERRUPTED, CloudContext, Recorder, without_sent
@@ -80,18 +80,18 @@ class CloudController:
             self._recorder.record(item, result)
 
     def _act(self, item: CloudObject) -> Result:
-        access = self._context.credentials.open(item.root_id)
+        access, driver = self._context.credentials.open(item.root_id), self._context.registry.drivers[item.kind]
         run = Run(
             object=item,
+            noun=driver.noun,
             client=access.client,
             names=access.names,
             marker=Marker(self._context.site, item.id),
             store=partial(self._store, item),
             now=self._context.store.clock.now,
         )
-        driver = self._context.registry.drivers[item.kind]
         try:
-            return driver.act(run)
+            return act(driver, run)
         except CloudRefused as error:
             if driver.may_pass(run, error):
                 await_state(run, error)

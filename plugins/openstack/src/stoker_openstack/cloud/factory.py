@@ -18,19 +18,9 @@ from stoker.work import Work
 from stoker_openstack.cloud.controller import CloudController
 from stoker_openstack.cloud.credentials import SiteCredentials, require_entry
 from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
+from stoker_openstack.cloud.drivers import cinder, neutron, neutron_relations, small
 from stoker_openstack.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Driver, Registry
-from stoker_openstack.cloud.drivers.container import ContainerDriver
-from stoker_openstack.cloud.drivers.floating_ips import FloatingIpAssociationDriver, PortForwardDriver
-from stoker_openstack.cloud.drivers.image import ImageDriver
-from stoker_openstack.cloud.drivers.keypair import KeypairDriver
-from stoker_openstack.cloud.drivers.network import NeutronDriver, PortDriver
-from stoker_openstack.cloud.drivers.routers import ExtraRouteSetDriver, RouterGatewayDriver, RouterInterfaceDriver
-from stoker_openstack.cloud.drivers.secret import SecretDriver
-from stoker_openstack.cloud.drivers.security_group import SecurityGroupDriver, SecurityGroupRuleDriver
 from stoker_openstack.cloud.drivers.server import ServerDriver
-from stoker_openstack.cloud.drivers.volume import VolumeDriver
-from stoker_openstack.cloud.drivers.volume_attachment import VolumeAttachmentDriver
-from stoker_openstack.cloud.drivers.volume_type import VolumeEncryptionDriver, VolumeTypeDriver
 from stoker_openstack.cloud.late_objects import LATE_OBJECTS, LateObjects
 from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.cloud.polling import StatePoller
@@ -81,23 +71,23 @@ def create_registry() -> Registry:
     """Return all drivers."""
     drivers: list[Driver] = [
         ServerDriver(),
-        KeypairDriver(),
-        *(NeutronDriver(kind) for kind in _PLAIN),
-        PortDriver(),
-        RouterInterfaceDriver(),
-        RouterGatewayDriver(),
-        ExtraRouteSetDriver(),
-        FloatingIpAssociationDriver(),
-        PortForwardDriver(),
-        SecurityGroupDriver(),
-        SecurityGroupRuleDriver(),
-        VolumeDriver(),
-        VolumeAttachmentDriver(),
-        VolumeTypeDriver(),
-        VolumeEncryptionDriver(),
-        ImageDriver(),
-        ContainerDriver(),
-        SecretDriver(),
+        *(neutron.NeutronDriver(kind) for kind in _PLAIN),
+        neutron.PortDriver(),
+        neutron.SecurityGroupDriver(),
+        neutron.SecurityGroupRuleDriver(),
+        neutron_relations.RouterInterfaceDriver(),
+        neutron_relations.RouterGatewayDriver(),
+        neutron_relations.ExtraRouteSetDriver(),
+        neutron_relations.FloatingIpAssociationDriver(),
+        neutron_relations.PortForwardDriver(),
+        cinder.VolumeDriver(),
+        cinder.VolumeAttachmentDriver(),
+        cinder.VolumeTypeDriver(),
+        cinder.VolumeEncryptionDriver(),
+        small.KeypairDriver(),
+        small.ImageDriver(),
+        small.ContainerDriver(),
+        small.SecretDriver(),
     ]
     return Registry({driver.kind: driver for driver in drivers})
 

@@ -1,21 +1,44 @@
-"""Resolves names of a cloud's objects to ids, as Heat does for properties and custom constraints."""
+"""
+Resolves names of a cloud's objects to ids, as Heat does for properties and custom constraints.
+
+An indirect reference names another object in place of the one that Neutron needs, as the types of EC2 do: a key of the
+specification (see ``model``) is replaced by an id in the body.
+"""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from stoker.bounded_dict import BoundedDict
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS, Noun
+from stoker_openstack.model import body_of
 
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 #: Seconds that a resolved name is remembered.
 _REMEMBERED = 60.0
 #: Limit of the names that are remembered.
 _MOST = 10_000
+#: The kind of object (``nouns.NOUNS``) that a key of a body names.
+_REFERENCES: Mapping[str, str] = {
+    "network_id": "network",
+    "floating_network_id": "network",
+    "subnet_id": "subnet",
+    "subnetpool_id": "subnetpool",
+    "port_id": "port",
+    "router_id": "router",
+    "security_groups": "security_group",
+    "security_group_id": "security_group",
+    "remote_group_id": "security_group",
+    "qos_policy_id": "qos_policy",
+    "floatingip_id": "floating_ip",
+}
+#: Keys whose value holds further references.
+_NESTED = ("external_gateway_info", "fixed_ips", "external_fixed_ips")
 
 
 def not_found(title: str, name: str) -> CloudFailure:
@@ -42,6 +65,46 @@ class NameResolver:
             id = self._look_up(NOUNS[kind], name)
             self._known.put((kind, name), (id, time.monotonic() + _REMEMBERED))
         return id
+
+    def resolve_references(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a body of Neutron with ids in place of names. Raises CloudFailure for names without an object."""
+        resolved: dict[str, Any] = {}
+        for key, value in body.items():
+            kind = _REFERENCES.get(key)
+            if kind and isinstance(value, str) and value:
+                resolved[key] = self.resolve(kind, value)
+            elif kind and isinstance(value, (list, tuple)):
+                resolved[key] = [self.resolve(kind, str(item)) for item in value]
+            elif key in _NESTED and isinstance(value, Mapping):
+                resolved[key] = self.resolve_references(value)
+            elif key in _NESTED and isinstance(value, (list, tuple)):
+                resolved[key] = [self.resolve_references(item) for item in value]
+            else:
+                resolved[key] = value
+        return resolved
+
+    def resolve_body(self, specification: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return the body of a request to Neutron with ids in place of names and of indirect references.
+
+        Raises CloudFailure.
+        """
+        body = body_of(specification)
+        if server := specification.get("stoker:server_id"):
+            body["port_id"] = self._first("port", f"The server {server} has no port.", device_id=server)
+        if address := specification.get("stoker:address"):
+            problem = f"The Floatingip ({address}) could not be found."
+            body["floatingip_id"] = self._first("floating_ip", problem, floating_ip_address=address)
+        if specification.get("stoker:external_network") and not body.get("floating_network_id"):
+            problem = "The cloud has no external network."
+            body["floating_network_id"] = self._first("network", problem, **{"router:external": "true"})
+        return self.resolve_references(body)
+
+    def _first(self, kind: str, problem: str, **query: Any) -> str:
+        matches = NOUNS[kind].list(self._client, query)
+        if not matches:
+            raise CloudFailure(problem, "EntityNotFound")
+        return str(matches[0]["id"])
 
     def require_keypair(self, name: str) -> str:
         """Return the name of a key pair. Raises CloudFailure if there is no such key pair."""

@@ -24,8 +24,9 @@ class Noun:
     lists_all: bool = False
     #: Ids of this kind need not be UUIDs.
     has_plain_ids: bool = False
-    #: The member that serves as the name.
+    #: The members that serve as the name, and as the id.
     name_key: str = "name"
+    id_key: str = "id"
 
     @property
     def item_key(self) -> str:
@@ -52,9 +53,39 @@ class Noun:
             if marker is not None and marker.site == site:
                 yield marker.resource_id, item
 
+    def create(self, client: CloudClient, members: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        """
+        Create an object, and return it. ``beside`` are keys of the body beside the object, and ``options`` those of
+        ``CloudClient.request``.
+        """
+        return self._write(client, "POST", self.path, members, **options)
+
+    def change(self, client: CloudClient, id: str, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Change members of an object, and return the object."""
+        return self._write(client, "PUT", f"{self.path}/{id}", members)
+
+    def _write(
+        self,
+        client: CloudClient,
+        verb: str,
+        path: str,
+        members: Mapping[str, Any],
+        beside: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        key = self.item_key
+        body = {key: dict(members), **(beside or {})} if key else dict(members)
+        answer = client.request(self.service, verb, path, body, **options).json()
+        item: dict[str, Any] = answer[key] if key else answer
+        return item
+
     def delete(self, client: CloudClient, id: str) -> None:
         """Delete an object."""
         client.request(self.service, "DELETE", f"{self.path}/{id}")
+
+    def discard(self, client: CloudClient, id: str) -> None:
+        """Delete an object, which may be gone."""
+        client.discard(self.service, f"{self.path}/{id}")
 
     def delete_whole(self, client: CloudClient, id: str) -> None:
         """Delete an object without its driver: before a router its interfaces, before a floating IP its forwardings."""
@@ -75,7 +106,7 @@ NOUNS: Mapping[str, Noun] = {
     "flavor": Noun("Flavor", COMPUTE, "/flavors", "flavors", "/detail", lists_all=True, has_plain_ids=True),
     "server": Noun("Server", COMPUTE, "/servers", "servers", "/detail"),
     "server_group": Noun("ServerGroup", COMPUTE, "/os-server-groups", "server_groups", lists_all=True),
-    "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs"),
+    "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs", id_key="name"),
     "network": Noun("Network", NETWORK, "/networks", "networks"),
     "subnet": Noun("Subnet", NETWORK, "/subnets", "subnets"),
     "subnetpool": Noun("Subnetpool", NETWORK, "/subnetpools", "subnetpools"),

@@ -65,7 +65,7 @@ class CloudContext:
 
     def represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Return the representation to store: a new one, or without one, the present one."""
-        return row.observed if observed is None else self.registry.drivers[row.kind].represent(observed)
+        return row.observed if observed is None else self.registry.represent(row.kind, observed)
 
 
 class Recorder:

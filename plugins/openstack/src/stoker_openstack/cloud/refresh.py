@@ -103,7 +103,7 @@ class Refresher:
         """Store the representation of one object; return False if an action on the object is in progress."""
         if row.status is Status.IN_PROGRESS:
             return False
-        merged = self._registry.drivers[row.kind].represent({**row.observed, **observed})
+        merged = self._registry.represent(row.kind, {**row.observed, **observed})
         if merged == row.observed:
             return True
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
-from stoker_openstack.model import CloudKind, CloudObject
+from stoker_openstack.model import OWN_PREFIX, CloudKind, CloudObject
 from stoker_openstack.store import cloud_objects
 
 #: Namespace of the ids of objects that no template creates.
@@ -114,5 +114,5 @@ class Kind:
         }
 
     def _shows(self, name: str) -> bool:
-        is_open = self.omits is not None and name not in self.omits and not name.startswith("stoker:")
+        is_open = self.omits is not None and name not in self.omits and not name.startswith(OWN_PREFIX)
         return is_open or name in self.defaults

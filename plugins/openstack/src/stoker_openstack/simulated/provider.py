@@ -19,7 +19,7 @@ from stoker_openstack.store import cloud_objects
 
 _KINDS: Mapping[CloudKind, Kind] = {**network.KINDS, **machines.KINDS}
 #: States of servers after actions.
-_STATES = {CloudAction.SUSPEND: "SUSPENDED", CloudAction.RESUME: "ACTIVE", CloudAction.RESTORE: "ACTIVE"}
+_STATES = {CloudAction.SUSPEND: "SUSPENDED", CloudAction.RESUME: "ACTIVE"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,9 @@ from typing import Any
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties, ResourceFailure
 from stoker.resources.properties import Property
+from stoker_openstack.model import OWN_PREFIX
 from stoker_openstack.types.cloud_base import CloudType
 from stoker_openstack.types.cloud_properties import flag, object_name, text, texts
-
-#: Prefix of the keys of a specification that are no part of the service's request.
-OWN = "stoker:"
 
 NAME = object_name(update_allowed=True)
 ADMIN_STATE_UP = flag("Whether the object is in use.", default=True, update_allowed=True)
@@ -35,7 +33,7 @@ class NeutronType(CloudType):
 def value_specs(properties: Properties) -> Mapping[str, Any]:
     """Return the entries of ``value_specs``. Raises ResourceFailure for Stoker's own keys."""
     specs: Mapping[str, Any] = properties.get("value_specs") or {}
-    own = sorted(str(name) for name in specs if str(name).startswith(OWN))
+    own = sorted(str(name) for name in specs if str(name).startswith(OWN_PREFIX))
     if own:
         raise ResourceFailure(f"value_specs: the key {own[0]} is reserved")
     return specs

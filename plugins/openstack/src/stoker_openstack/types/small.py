@@ -14,7 +14,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, physical_name
 from stoker.resources.properties import Property
-from stoker_openstack.model import CloudKind
+from stoker_openstack.model import CloudKind, body_of
 from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import Member, flag, is_known, object_name, text, texts
 
@@ -173,7 +173,7 @@ class SwiftContainer(CloudType):
         container = observe(context, resource)
         url = container.get("stoker:url") or ""
         if name == "HeadContainer":
-            return {header: value for header, value in container.items() if not header.startswith("stoker:")}
+            return body_of(container)
         if name in ("ObjectCount", "BytesUsed"):
             return container.get(f"x-container-{'object-count' if name == 'ObjectCount' else 'bytes-used'}")
         if name == "DomainName":

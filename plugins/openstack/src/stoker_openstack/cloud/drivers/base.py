@@ -8,11 +8,10 @@ has no state: an interrupted action continues from the row and from the object.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -21,7 +20,10 @@ from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.names import NameResolver, not_found
 from stoker_openstack.cloud.nouns import Noun
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of
+
+if TYPE_CHECKING:
+    from stoker_openstack.cloud.drivers.snapshots import Snapshots
 
 #: Keys of ``CloudObject.progress``: when a create request was sent whose answer is not stored yet; since when the
 #: service refuses a request because of the state of the object.
@@ -31,12 +33,12 @@ SENT_AT, CONFLICT_SINCE = "sent_at", "conflict_since"
 GIVEN_UP = "given_up"
 #: Key of ``CloudObject.progress``: the generations of superseded snapshots, whose results are to be deleted.
 ABANDONED = "abandoned_snapshots"
+#: Note: the object is stored before its deletion.
+STORED = "stored"
 #: How long a create request without an answer may take until its object is visible.
 _SETTLING = timedelta(seconds=15)
 #: How long a request is repeated that the service refuses because of the state of the object, and the pause between.
 _CONFLICT_LIMIT, _CONFLICT_PAUSE = timedelta(minutes=2), 2.0
-#: Specification keys for the driver itself.
-OWN_PREFIX = "stoker:"
 #: The fault of a broken object whose service gives no reason.
 UNKNOWN_FAULT = '"Unknown"'
 
@@ -70,6 +72,7 @@ class Run:
     """One call of a driver. ``object`` is the row as it was when the call began, with the changes of ``note``."""
 
     object: CloudObject
+    noun: Noun
     client: CloudClient
     names: NameResolver
     marker: Marker
@@ -99,6 +102,14 @@ class Run:
         assert self.object.external_id is not None
         return self.object.external_id
 
+    def send(self, verb: str, path: str = "", body: Any = None, **options: Any) -> Any:
+        """
+        Send a request to the object at the cloud, and return the response. ``path`` follows that of the object, and
+        ``options`` are those of ``CloudClient.request``.
+        """
+        path = f"{self.noun.path}/{self.external_id}{path}"
+        return self.client.request(self.noun.service, verb, path, body, **options)
+
     def note(self, **progress: Any) -> None:
         """Store notes; None removes one."""
         self.object = self.store(None, None, _changed(self.progress, progress))
@@ -120,7 +131,7 @@ class Judgement:
 DUE, STILL_WAITING = Judgement(is_due=True), Judgement()
 
 
-class Driver(ABC):
+class Driver:
     """
     A driver of one kind of objects, which its noun finds and deletes.
 
@@ -130,26 +141,10 @@ class Driver(ABC):
 
     kind: CloudKind
     noun: Noun
-
-    def act(self, run: Run) -> Result:
-        """
-        Continue the action in progress.
-
-        Raises CloudFailure if the action failed, RetryLater, ServiceUnavailable, and ServiceRejected for the login.
-        """
-        action = run.object.action
-        if action is CloudAction.ENSURE:
-            return _ensure(self, run)
-        if action is CloudAction.DELETE:
-            return self.remove(run)
-        if action is CloudAction.ADOPT:
-            return self.adopt(run)
-        observed = self.read(run) if run.object.external_id else None
-        if observed is None:
-            raise not_found(self.noun.title, run.object.external_id or run.object.name)
-        if action is CloudAction.CHECK:
-            return self.check(run, observed)
-        return self.carry_out(run, observed, action)
+    #: What SNAPSHOT and the deletion policy Snapshot create; None: objects of this kind have none.
+    snapshots: Snapshots | None = None
+    #: Members of the service's representation that are not stored.
+    confidential: Collection[str] = ()
 
     def may_pass(self, run: Run, error: CloudRefused) -> bool:
         """Return whether a service refused a request only for the present state of the object."""
@@ -169,6 +164,8 @@ class Driver(ABC):
         if run.object.external_id is None:
             return Done(is_gone=True)
         try:
+            if self.snapshots and run.object.arguments.get("snapshot") and not run.progress.get(STORED):
+                return self.snapshots.store_before_deletion(run)
             return self.delete(run)
         except CloudRefused as error:
             if error.status == 404:
@@ -177,8 +174,7 @@ class Driver(ABC):
 
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
         """Fail if the object is broken; wait while the service changes it."""
-        refuse_broken(self, observed)
-        return Wait(self.noun.key, observed=observed) if self.is_changing(observed) else Done(observed)
+        return await_stable(self, observed) or Done(observed)
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         """Return what the service says of a broken object, in quotation marks; None if the object is not broken."""
@@ -190,11 +186,11 @@ class Driver(ABC):
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         """Continue an action that only some kinds have."""
+        if self.snapshots is not None and action is CloudAction.SNAPSHOT:
+            return self.snapshots.create(run, observed)
+        if self.snapshots is not None and action is CloudAction.DELETE_SNAPSHOT:
+            return self.snapshots.delete(run)
         raise CloudFailure(f"A {self.noun.title} has no action {action.value.upper()}.")
-
-    def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what is stored of a service's representation."""
-        return observed
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         """
@@ -202,10 +198,15 @@ class Driver(ABC):
 
         Raises CloudFailure if the action failed.
         """
-        if observed is None:
-            return DUE
-        refuse_broken(self, observed)
-        return STILL_WAITING if self.is_changing(observed) else DUE
+        if self.snapshots is not None and item.awaits == self.snapshots.noun.key:  # also before a deletion
+            return self.snapshots.judge(observed)
+        if item.action is CloudAction.DELETE:
+            return self.judge_deletion(item, observed, now)
+        return DUE if observed is None or await_stable(self, observed) is None else STILL_WAITING
+
+    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+        """Do the same as ``judge`` for an object that is being deleted."""
+        return DUE
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         """Return the object with the external id; None if the cloud has none."""
@@ -219,9 +220,15 @@ class Driver(ABC):
         """
         return self.noun.find_marked(run.client, run.marker, {"name": run.name}) if self.noun.key else None
 
-    @abstractmethod
     def create(self, run: Run) -> Result:
-        """Send the create request and record its answer with ``Run.record_created``."""
+        """Send the create request, record its answer with ``Run.record_created``, and continue as for an update."""
+        created = self.noun.create(run.client, self.body(run))
+        run.record_created(str(created[self.noun.id_key]), created)
+        return self.update(run, created)
+
+    def body(self, run: Run) -> dict[str, Any]:
+        """Return the members of the object for the create request."""
+        return members_of(run.specification)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         """Change the object to its specification; without an own implementation, the object cannot be changed."""
@@ -231,6 +238,27 @@ class Driver(ABC):
         """Delete the object with the external id."""
         self.noun.delete(run.client, run.external_id)
         return Done(is_gone=True)
+
+
+def act(driver: Driver, run: Run) -> Result:
+    """
+    Continue the action in progress.
+
+    Raises CloudFailure if the action failed, RetryLater, ServiceUnavailable, and ServiceRejected for the login.
+    """
+    if driver.snapshots is not None:
+        driver.snapshots.delete_abandoned(run)
+    action = run.object.action
+    if action is CloudAction.ENSURE:
+        return _ensure(driver, run)
+    if action is CloudAction.DELETE:
+        return driver.remove(run)
+    if action is CloudAction.ADOPT:
+        return driver.adopt(run)
+    observed = driver.read(run) if run.object.external_id else None
+    if observed is None:
+        raise not_found(driver.noun.title, run.object.external_id or run.object.name)
+    return driver.check(run, observed) if action is CloudAction.CHECK else driver.carry_out(run, observed, action)
 
 
 def _ensure(driver: Driver, run: Run) -> Result:
@@ -253,7 +281,7 @@ def _find_sent(driver: Driver, run: Run) -> Mapping[str, Any] | None:
     """Find the object of an earlier create request whose answer was lost."""
     match = driver.find_created(run)
     if match is not None:
-        run.record_created(str(match["id"]), match)
+        run.record_created(str(match[driver.noun.id_key]), match)
         return match
     sent_at = datetime.fromisoformat(run.progress[SENT_AT])
     if run.now() - sent_at < _SETTLING:
@@ -271,15 +299,15 @@ class Registry:
         """Return the kinds of objects that a service has."""
         return [kind for kind, driver in self.drivers.items() if driver.noun.service == service]
 
+    def represent(self, kind: CloudKind, observed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what is stored of a service's representation."""
+        confidential = self.drivers[kind].confidential
+        return {key: value for key, value in observed.items() if key not in confidential}
+
     @property
     def services(self) -> list[str]:
         """All services."""
         return sorted({driver.noun.service for driver in self.drivers.values()})
-
-
-def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the specification without the keys for the driver."""
-    return {key: value for key, value in specification.items() if not key.startswith(OWN_PREFIX)}
 
 
 def members_of(specification: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,12 +320,17 @@ def texts_of(values: Mapping[str, Any] | None) -> dict[str, str]:
     return {str(name): str(value) for name, value in (values or {}).items()}
 
 
-def refuse_broken(driver: Driver, observed: Mapping[str, Any]) -> None:
-    """Raise CloudFailure with Heat's text if the service says that the object is broken."""
+def await_stable(driver: Driver, observed: Mapping[str, Any]) -> Wait | None:
+    """
+    Return None for a stable object; otherwise wait.
+
+    Raises CloudFailure with Heat's text if the service says that the object is broken.
+    """
     fault = driver.fault_of(observed)
     if fault is not None:
         text = f"Went to status {observed['status']} due to {fault}"
         raise CloudFailure(text, "ResourceInError", observed=observed)
+    return Wait(driver.noun.key, observed=observed) if driver.is_changing(observed) else None
 
 
 def await_state(run: Run, error: CloudRefused) -> None:

@@ -12,13 +12,14 @@ from stoker_openstack.cloud.drivers import server_changes
 from stoker_openstack.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
+    STORED,
     Done,
     Driver,
     Judgement,
     Result,
     Run,
     Wait,
-    refuse_broken,
+    await_stable,
 )
 from stoker_openstack.cloud.drivers.server_changes import REBUILDS
 from stoker_openstack.cloud.drivers.server_request import (
@@ -27,9 +28,8 @@ from stoker_openstack.cloud.drivers.server_request import (
     create_body,
     delete_own_ports,
     microversion,
-    send_action,
 )
-from stoker_openstack.cloud.drivers.snapshots import SERVER_IMAGES, STORED
+from stoker_openstack.cloud.drivers.snapshots import SERVER_IMAGES
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import PORT_MEMBERS, PORTS, CloudAction, CloudKind, CloudObject
@@ -48,8 +48,6 @@ _MOST_DELETIONS, _DELETE_PAUSE = 18, timedelta(seconds=10)
 _TRANSIENT = frozenset(
     {"BUILD", "HARD_REBOOT", "PASSWORD", "REBOOT", "RESCUE", "RESIZE", "REVERT_RESIZE", "REBUILD", "MIGRATING"}
 ) | {"UNKNOWN"}  # Nova does not know the state while it cannot reach the host
-#: Members that may contain passwords and are not stored.
-_CONFIDENTIAL = ("adminPass", "OS-EXT-SRV-ATTR:user_data")
 #: The request of each action and the state that it leads to.
 _POWER = {CloudAction.SUSPEND: ("suspend", "SUSPENDED"), CloudAction.RESUME: ("resume", "ACTIVE")}
 
@@ -57,11 +55,8 @@ _POWER = {CloudAction.SUSPEND: ("suspend", "SUSPENDED"), CloudAction.RESUME: ("r
 class ServerDriver(Driver):
     """The driver of servers."""
 
-    kind, noun = CloudKind.SERVER, _NOUN
-
-    def act(self, run: Run) -> Result:
-        SERVER_IMAGES.delete_abandoned(run)
-        return super().act(run)
+    kind, noun, snapshots = CloudKind.SERVER, _NOUN, SERVER_IMAGES
+    confidential = ("adminPass", "OS-EXT-SRV-ATTR:user_data")  # both may contain passwords
 
     def adopt(self, run: Run) -> Result:
         result = super().adopt(run)
@@ -77,10 +72,8 @@ class ServerDriver(Driver):
         return self.noun.find_marked(run.client, run.marker, {"name": f"^{re.escape(run.name)}$"})
 
     def create(self, run: Run) -> Result:
-        body = create_body(run)
-        version = microversion(body["server"])
-        answer = run.client.request(self.noun.service, "POST", self.noun.path, body, microversion=version)
-        created = answer.json()["server"]
+        server, hints = create_body(run)
+        created = self.noun.create(run.client, server, beside=hints, microversion=microversion(server))
         run.record_created(created["id"], {**created, "status": "BUILD"}, **{CREATED: True})
         return Wait(_LIST)
 
@@ -88,9 +81,8 @@ class ServerDriver(Driver):
         if observed["status"] == "ERROR" and run.object.observed_generation == 0 and not run.progress.get(CREATED):
             self.noun.delete(run.client, run.external_id)  # the next call creates another server
             return Wait(_LIST, "Deleting the server of the failed attempt")
-        refuse_broken(self, observed)
-        if self.is_changing(observed):
-            return Wait(_LIST, observed=observed)
+        if wait := await_stable(self, observed):
+            return wait
         if not run.progress.get(CREATED):
             if server_changes.apply_next(run, observed):
                 return Wait(_LIST, observed=observed)
@@ -98,8 +90,6 @@ class ServerDriver(Driver):
         return Done(_complete(run, observed))
 
     def delete(self, run: Run) -> Result:
-        if run.object.arguments.get("snapshot") and not run.progress.get(STORED):
-            return SERVER_IMAGES.store_before_deletion(run, {})
         if run.object.arguments.get("snapshot"):
             run.note(**{REQUESTED: True})
         self.noun.delete(run.client, run.external_id)
@@ -120,83 +110,49 @@ class ServerDriver(Driver):
         return Done(_complete(run, observed)) if isinstance(result, Done) else result
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
-        if action is CloudAction.SNAPSHOT:
-            return SERVER_IMAGES.create(run, observed)
-        if action is CloudAction.DELETE_SNAPSHOT:
-            return SERVER_IMAGES.delete(run)
-        refuse_broken(self, observed)
-        if _is_changing(observed):
-            return Wait(_LIST, observed=observed)
-        return _set_power(run, observed, *_POWER[action]) if action in _POWER else _restore(run, observed)
+        if action not in _POWER:
+            return super().carry_out(run, observed, action)
+        if wait := await_stable(self, observed):
+            return wait
+        request, state = _POWER[action]
+        if observed["status"] == state or (request == "suspend" and observed["status"] == "SHUTOFF"):
+            return Done(observed)
+        if run.progress.get(REQUESTED):
+            raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
+        run.send("POST", "/action", {request: None})
+        run.note(**{REQUESTED: True})
+        return Wait(_LIST, observed=observed)
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         is_broken = observed["status"] == "ERROR" and observed.get("OS-EXT-STS:task_state") != "deleting"
         return _fault_of(observed) if is_broken else None
 
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
-        return _is_changing(observed)
-
-    def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
+        return observed["status"] in _TRANSIENT or observed.get("OS-EXT-STS:task_state") is not None
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
-        if item.awaits == SERVER_IMAGES.noun.key:  # also before a deletion
-            return SERVER_IMAGES.judge(observed)
-        if item.action is CloudAction.DELETE:
-            return _judge_deletion(item, observed, now)
         judgement = super().judge(item, observed, now)
-        if observed is None or not judgement.is_due:
+        if item.action is not CloudAction.ENSURE or observed is None or not judgement.is_due:
             return judgement
         if observed["status"] == "VERIFY_RESIZE" and item.progress.get(server_changes.CONFIRMED):
             return STILL_WAITING
-        is_complete = item.action is CloudAction.ENSURE and item.progress.get(CREATED)
-        if is_complete and not _has_extras(item.specification):
+        if item.progress.get(CREATED) and not _has_extras(item.specification):
             rebuilds = {REBUILDS: item.specification[REBUILDS]} if REBUILDS in item.specification else {}
             return Judgement(Done({**item.observed, **observed, **rebuilds}))
         return DUE
 
-
-def _judge_deletion(item: CloudObject, server: Mapping[str, Any] | None, now: datetime) -> Judgement:
-    """
-    Decide what the state of a server that is being deleted means.
-
-    A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts.
-    """
-    if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
-        return DUE
-    if server["status"] != "ERROR" or _is_changing(server):
-        is_stored = item.progress.get(STORED) and not item.progress.get(REQUESTED)
-        return DUE if is_stored else STILL_WAITING
-    if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
-        raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(server)}", "ResourceInError")
-    sent = item.progress.get(_DELETE_SENT)
-    is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
-    return STILL_WAITING if is_recent else DUE
-
-
-def _is_changing(server: Mapping[str, Any]) -> bool:
-    return server["status"] in _TRANSIENT or server.get("OS-EXT-STS:task_state") is not None
-
-
-def _set_power(run: Run, observed: Mapping[str, Any], request: str, state: str) -> Result:
-    if observed["status"] == state:
-        return Done(observed)
-    if run.progress.get(REQUESTED):
-        raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
-    if request == "suspend" and observed["status"] == "SHUTOFF":
-        return Done(observed)
-    send_action(run, {request: None})
-    run.note(**{REQUESTED: True})
-    return Wait(_LIST, observed=observed)
-
-
-def _restore(run: Run, observed: Mapping[str, Any]) -> Result:
-    """Rebuild the server with the image of a snapshot."""
-    if not run.progress.get(REQUESTED):
-        send_action(run, {"rebuild": {"imageRef": run.object.arguments["image"]}})
-        run.note(**{REQUESTED: True})
-        return Wait(_LIST, observed=observed)
-    return Done(_complete(run, observed))
+    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+        """A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts."""
+        if observed is None or observed["status"] in ("DELETED", "SOFT_DELETED"):
+            return DUE
+        if observed["status"] != "ERROR" or self.is_changing(observed):
+            is_stored = item.progress.get(STORED) and not item.progress.get(REQUESTED)
+            return DUE if is_stored else STILL_WAITING
+        if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
+            raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(observed)}", "ResourceInError")
+        sent = item.progress.get(_DELETE_SENT)
+        is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
+        return STILL_WAITING if is_recent else DUE
 
 
 def _complete(run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:

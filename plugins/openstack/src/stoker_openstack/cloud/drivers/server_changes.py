@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker_openstack.cloud.client import COMPUTE, NETWORK
 from stoker_openstack.cloud.drivers.base import Run, is_same, texts_of
 from stoker_openstack.cloud.drivers.server_request import (
     encode,
@@ -13,9 +12,9 @@ from stoker_openstack.cloud.drivers.server_request import (
     nics,
     own_ports,
     security_groups,
-    send_action,
 )
 from stoker_openstack.cloud.errors import CloudRefused, RetryLater
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import own_metadata
 
 _DETACHING = "detaching"
@@ -39,7 +38,7 @@ def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
     _set_metadata(run, observed)
     if observed["status"] == "VERIFY_RESIZE":
         if not run.progress.get(CONFIRMED):
-            send_action(run, {"confirmResize": None})
+            run.send("POST", "/action", {"confirmResize": None})
             run.note(**{CONFIRMED: True})
         return True
     if _resize(run, observed) or _rebuild(run, observed):
@@ -54,8 +53,7 @@ def set_tags(run: Run, observed: Mapping[str, Any]) -> None:
     """Set the server's tags."""
     tags = [str(tag) for tag in run.specification["tags"]]
     if not is_same(tags, observed.get("tags")):
-        path = f"/servers/{run.external_id}/tags"
-        run.client.request(COMPUTE, "PUT", path, {"tags": tags})
+        run.send("PUT", "/tags", {"tags": tags})
 
 
 def associate_floating_ips(run: Run) -> None:
@@ -68,8 +66,7 @@ def associate_floating_ips(run: Run) -> None:
         interface = next((item for item in interfaces if _is_of(nic, item)), None)
         if entry.get("floating_ip") and interface is not None:
             floating_ip = run.names.resolve("floating_ip", str(entry["floating_ip"]))
-            body = {"floatingip": {"port_id": interface["port_id"]}}
-            run.client.request(NETWORK, "PUT", f"/floatingips/{floating_ip}", body)
+            NOUNS["floating_ip"].change(run.client, floating_ip, {"port_id": interface["port_id"]})
 
 
 def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
@@ -78,9 +75,8 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
     for kind in types:
         protocol, name = _CONSOLES.get(kind, (kind, kind))
         body = {"remote_console": {"protocol": protocol, "type": name}}
-        path = f"/servers/{run.external_id}/remote-consoles"
         try:
-            answer = run.client.request(COMPUTE, "POST", path, body)
+            answer = run.send("POST", "/remote-consoles", body)
             urls[kind] = str(answer.json()["remote_console"]["url"])
         except CloudRefused as error:
             urls[kind] = str(error)
@@ -89,23 +85,22 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
 
 def _set_name(run: Run, observed: Mapping[str, Any]) -> None:
     if observed["name"] != run.name:
-        _put(run, "", {"server": {"name": run.name}})
+        run.noun.change(run.client, run.external_id, {"name": run.name})
 
 
 def _set_metadata(run: Run, observed: Mapping[str, Any]) -> None:
     desired = texts_of(run.specification.get("metadata"))
     if "metadata" in run.specification and own_metadata(observed["metadata"]) != desired:
-        _put(run, "/metadata", {"metadata": {**desired, **run.marker.metadata}})
+        run.send("PUT", "/metadata", {"metadata": {**desired, **run.marker.metadata}})
     elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted server
-        path = f"/servers/{run.external_id}/metadata"
-        run.client.request(COMPUTE, "POST", path, {"metadata": run.marker.metadata})
+        run.send("POST", "/metadata", {"metadata": run.marker.metadata})
 
 
 def _resize(run: Run, observed: Mapping[str, Any]) -> bool:
     flavor = run.names.resolve("flavor", str(run.specification["flavorRef"]))
     if observed["flavor"]["id"] == flavor:
         return False
-    send_action(run, {"resize": {"flavorRef": flavor}})
+    run.send("POST", "/action", {"resize": {"flavorRef": flavor}})
     return True
 
 
@@ -126,7 +121,7 @@ def _rebuild(run: Run, observed: Mapping[str, Any]) -> bool:
         body["preserve_ephemeral"] = True
     if run.specification.get("adminPass"):
         body["adminPass"] = run.specification["adminPass"]
-    send_action(run, {"rebuild": body}, version)
+    run.send("POST", "/action", {"rebuild": body}, microversion=version)
     run.note(**{REBUILDS: rebuilds})
     return True
 
@@ -140,13 +135,13 @@ def _set_security_groups(run: Run, observed: Mapping[str, Any]) -> None:
     wanted = {_group_name(run, id) for id in security_groups(run)}
     present = {group["name"] for group in observed.get("security_groups") or ()}
     for name in sorted(wanted - present):
-        send_action(run, {"addSecurityGroup": {"name": name}})
+        run.send("POST", "/action", {"addSecurityGroup": {"name": name}})
     for name in sorted(present - wanted):
-        send_action(run, {"removeSecurityGroup": {"name": name}})
+        run.send("POST", "/action", {"removeSecurityGroup": {"name": name}})
 
 
 def _group_name(run: Run, id: str) -> str:
-    match = run.client.find(NETWORK, f"/security-groups/{id}", "security_group")
+    match = NOUNS["security_group"].find(run.client, id)
     return str(match["name"]) if match else id
 
 
@@ -166,14 +161,11 @@ def _set_interfaces(run: Run) -> None:
             left.remove(match)
     if left:
         for item in left:
-            path = f"/servers/{run.external_id}/os-interface/{item['port_id']}"
-            run.client.request(COMPUTE, "DELETE", path)
+            run.send("DELETE", f"/os-interface/{item['port_id']}")
         run.note(**{_DETACHING: [item["port_id"] for item in left]})
         raise RetryLater("Waiting for Nova to detach interfaces", 1.0)
     for nic in missing:
-        body = {"interfaceAttachment": _attachment(nic)}
-        path = f"/servers/{run.external_id}/os-interface"
-        run.client.request(COMPUTE, "POST", path, body)
+        run.send("POST", "/os-interface", {"interfaceAttachment": _attachment(nic)})
     if missing:  # the representation that was read before does not have the new addresses
         raise RetryLater("Waiting for Nova to attach interfaces", 1.0)
     _delete_unused_ports(run)
@@ -185,7 +177,7 @@ def _delete_unused_ports(run: Run) -> None:
     used = {nic.get("port") for nic in nics(run)}
     for port in own_ports(run):
         if port["id"] not in used:
-            run.client.discard(NETWORK, f"/ports/{port['id']}")
+            NOUNS["port"].discard(run.client, port["id"])
 
 
 def _attachment(nic: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,10 +195,5 @@ def _is_of(nic: Mapping[str, Any], interface: Mapping[str, Any]) -> bool:
 
 
 def _interfaces(run: Run) -> list[dict[str, Any]]:
-    body = run.client.get(COMPUTE, f"/servers/{run.external_id}/os-interface")
-    interfaces: list[dict[str, Any]] = body["interfaceAttachments"]
+    interfaces: list[dict[str, Any]] = run.send("GET", "/os-interface").json()["interfaceAttachments"]
     return interfaces
-
-
-def _put(run: Run, path: str, body: Mapping[str, Any]) -> None:
-    run.client.request(COMPUTE, "PUT", f"/servers/{run.external_id}{path}", dict(body))

@@ -7,16 +7,15 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker_openstack.cloud.client import COMPUTE, MICROVERSION, NETWORK
+from stoker_openstack.cloud.client import MICROVERSION, NETWORK
 from stoker_openstack.cloud.drivers.base import Run, members_of
-from stoker_openstack.cloud.drivers.references import resolve_references
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.markers import marker_of
 from stoker_openstack.cloud.nouns import NOUNS
 
 #: Microversions for the requests that need another one: without networks, with personality, with types of volumes.
 _WITHOUT_NETWORKS, _VOLUME_TYPES = "2.36", "2.67"
-_HINTS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
+_HINTS = "os:scheduler_hints"
 #: Key of ``observed``: the ids of the ports that another Heat created for a server alone, before its adoption.
 ADOPTED_PORTS = "stoker:adopted_ports"
 _PORT = NOUNS["port"]
@@ -31,11 +30,15 @@ def microversion(server: Mapping[str, Any]) -> str:
     return MICROVERSION if server.get("networks") else _WITHOUT_NETWORKS
 
 
-def create_body(run: Run) -> dict[str, Any]:
-    """Return the body with ids in place of names. Creates the server's own ports. Raises CloudFailure."""
+def create_body(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """
+    Return the server with ids in place of names, and the hints beside it. Creates the server's own ports.
+
+    Raises CloudFailure.
+    """
     server = members_of(run.specification)
     server.pop("tags", None)
-    hints = {key: server.pop(key) for key in _HINTS if key in server}
+    hints = {_HINTS: server.pop(_HINTS)} if _HINTS in server else {}
     if server.get("imageRef"):
         server["imageRef"] = run.names.resolve("image", str(server["imageRef"]))
     server["flavorRef"] = run.names.resolve("flavor", str(server.get("flavorRef") or ""))
@@ -50,16 +53,7 @@ def create_body(run: Run) -> dict[str, Any]:
     if server.get("personality"):
         server["personality"] = [{**file, "contents": encode(str(file["contents"]))} for file in server["personality"]]
     server["metadata"] = {**dict(server.get("metadata") or {}), **run.marker.metadata}
-    body: dict[str, Any] = {"server": server}
-    for value in hints.values():
-        body["os:scheduler_hints"] = value
-    return body
-
-
-def send_action(run: Run, action: Mapping[str, Any], version: str | None = None) -> Any:
-    """Send a request that acts on the server, and return the response."""
-    path = f"/servers/{run.external_id}/action"
-    return run.client.request(COMPUTE, "POST", path, dict(action), microversion=version)
+    return server, hints
 
 
 def encode(user_data: str) -> str:
@@ -176,12 +170,12 @@ def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list
     address = {key: value for key, value in address.items() if value}
     if address:
         body["fixed_ips"] = [address]
-    body |= resolve_references(run.names, dict(entry.get("port_extra_properties") or {}))
-    body = resolve_references(run.names, body)
+    body |= run.names.resolve_references(dict(entry.get("port_extra_properties") or {}))
+    body = run.names.resolve_references(body)
     body["network_id"] = _network_of(run, entry, body)
     if run.specification.get("security_groups"):
         body.setdefault("security_groups", security_groups(run))
-    return str(run.client.request(NETWORK, "POST", "/ports", {"port": body}).json()["port"]["id"])
+    return str(_PORT.create(run.client, body)["id"])
 
 
 def _suits(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
@@ -212,7 +206,7 @@ def delete_own_ports(run: Run) -> None:
             return
         raise
     for port in ports:
-        run.client.discard(NETWORK, f"/ports/{port['id']}")
+        _PORT.discard(run.client, port["id"])
 
 
 def has_own_ports(specification: Mapping[str, Any]) -> bool:

@@ -7,17 +7,24 @@ from typing import Any
 
 import structlog
 
-from stoker_openstack.cloud.client import IMAGE, VOLUME
-from stoker_openstack.cloud.drivers.base import ABANDONED, DUE, STILL_WAITING, Done, Judgement, Result, Run, Wait
-from stoker_openstack.cloud.drivers.server_request import send_action
+from stoker_openstack.cloud.client import VOLUME
+from stoker_openstack.cloud.drivers.base import (
+    ABANDONED,
+    DUE,
+    STILL_WAITING,
+    STORED,
+    Done,
+    Judgement,
+    Result,
+    Run,
+    Wait,
+)
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import marker_of
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 
-#: Notes: the id of the snapshot that is being created; the object is stored before its deletion.
-_SNAPSHOT_ID, STORED = "snapshot_id", "stored"
-#: Note: the restore of a backup was requested.
-_RESTORING = "restoring"
+#: Note: the id of the snapshot that is being created.
+_SNAPSHOT_ID = "snapshot_id"
 #: Key of an image's metadata: the generation of the server's row whose SNAPSHOT requested the image.
 _GENERATION_KEY = "stoker-generation"
 _log = structlog.get_logger("stoker.backends")
@@ -27,8 +34,8 @@ class Snapshots:
     """The snapshots of one kind of objects."""
 
     noun: Noun
-    #: The list of the objects, and their name in reasons with that of the snapshot.
-    objects, words = "", ""
+    #: The name of snapshots in reasons.
+    words = ""
     #: The key of the snapshot's id in ``arguments`` and in ``observed``, and the status of a complete snapshot.
     key, complete = "", ""
 
@@ -36,7 +43,7 @@ class Snapshots:
         """Return the id of the snapshot that an interrupted action of this generation has requested."""
         raise NotImplementedError
 
-    def request(self, run: Run, observed: Mapping[str, Any]) -> str:
+    def request(self, run: Run) -> str:
         """Request a snapshot, and return its id."""
         raise NotImplementedError
 
@@ -46,18 +53,18 @@ class Snapshots:
 
     def create(self, run: Run, observed: Mapping[str, Any]) -> Result:
         """Create a snapshot of the object, and wait for it."""
-        id, judgement = self._ensure(run, observed)
+        id, judgement = self._ensure(run)
         if judgement.is_due:
             return Done({**run.object.observed, **observed, "stoker:snapshot": {self.key: id}})
         return Wait(self.noun.key, polled_id=id)
 
-    def store_before_deletion(self, run: Run, observed: Mapping[str, Any]) -> Result:
+    def store_before_deletion(self, run: Run) -> Result:
         """Create a snapshot of an object that is to be deleted (deletion policy Snapshot); the next call deletes it."""
-        id, judgement = self._ensure(run, observed)
+        id, judgement = self._ensure(run)
         if not judgement.is_due:
             return Wait(self.noun.key, f"Waiting for the {self.words}", polled_id=id)
         run.note(**{STORED: True, "polled_id": None})
-        return Wait(self.objects)
+        return Wait(run.noun.key)
 
     def judge(self, snapshot: Mapping[str, Any] | None) -> Judgement:
         """Decide what the state of a snapshot means: due when it is complete."""
@@ -66,13 +73,16 @@ class Snapshots:
 
     def delete(self, run: Run) -> Result:
         """Delete what an earlier SNAPSHOT has created."""
-        run.client.discard(self.noun.service, f"{self.noun.path}/{run.object.arguments[self.key]}")
+        self.noun.discard(run.client, str(run.object.arguments[self.key]))
         return Done()
 
-    def _ensure(self, run: Run, observed: Mapping[str, Any]) -> tuple[str, Judgement]:
+    def delete_abandoned(self, run: Run) -> None:
+        """Delete the snapshots that a newer request superseded."""
+
+    def _ensure(self, run: Run) -> tuple[str, Judgement]:
         """Return the id and the state of the snapshot, which is requested if it is missing."""
         if not run.progress.get(_SNAPSHOT_ID):
-            run.note(**{_SNAPSHOT_ID: self.find(run) or self.request(run, observed)})
+            run.note(**{_SNAPSHOT_ID: self.find(run) or self.request(run)})
         id = str(run.progress[_SNAPSHOT_ID])
         return id, self.judge(self.noun.find(run.client, id))
 
@@ -80,7 +90,7 @@ class Snapshots:
 class ServerImages(Snapshots):
     """Images of servers."""
 
-    noun, objects, words = NOUNS["image"], "servers", "image of the server"
+    noun, words = NOUNS["image"], "image of the server"
     key, complete = "snapshot_image_id", "active"
 
     def find(self, run: Run) -> str | None:
@@ -90,9 +100,9 @@ class ServerImages(Snapshots):
                 return str(image["id"])
         return None
 
-    def request(self, run: Run, observed: Mapping[str, Any]) -> str:
+    def request(self, run: Run) -> str:
         metadata = {**run.marker.metadata, _GENERATION_KEY: str(run.object.desired_generation)}
-        answer = send_action(run, {"createImage": {"name": _image_name(run), "metadata": metadata}})
+        answer = run.send("POST", "/action", {"createImage": {"name": _image_name(run), "metadata": metadata}})
         return str(answer.headers["Location"]).rpartition("/")[2]
 
     def refuse_broken(self, snapshot: Mapping[str, Any] | None) -> None:
@@ -100,14 +110,14 @@ class ServerImages(Snapshots):
             raise CloudFailure("Failed to create the image of the server.", "Error")
 
     def delete_abandoned(self, run: Run) -> None:
-        """Delete the images of snapshots that a newer request superseded. An image that Glance protects stays."""
+        """An image that Glance protects stays."""
         generations = {str(generation) for generation in run.progress.get(ABANDONED) or ()}
         if not generations:
             return
         for image in self.noun.list(run.client, run.marker.metadata):
             if marker_of(image) == run.marker and image.get(_GENERATION_KEY) in generations:
                 try:
-                    run.client.discard(IMAGE, f"/images/{image['id']}")
+                    self.noun.discard(run.client, str(image["id"]))
                 except CloudRefused as error:
                     if error.status == 409:
                         raise
@@ -118,16 +128,18 @@ class ServerImages(Snapshots):
 class VolumeBackups(Snapshots):
     """Backups of volumes, which are the snapshots of volumes in Heat, too."""
 
-    noun, objects, words = NOUNS["backup"], "volumes", "backup of the volume"
+    noun, words = NOUNS["backup"], "backup of the volume"
     key, complete = "backup_id", "available"
 
     def find(self, run: Run) -> str | None:
         backups = self.noun.list(run.client, {"name": _backup_name(run)})
         return str(backups[0]["id"]) if backups else None
 
-    def request(self, run: Run, observed: Mapping[str, Any]) -> str:
-        body = {"volume_id": run.external_id, "name": _backup_name(run), "force": observed["status"] == "in-use"}
-        return str(run.client.request(VOLUME, "POST", "/backups", {"backup": body}).json()["backup"]["id"])
+    def request(self, run: Run) -> str:
+        volume = run.noun.find(run.client, run.external_id) or {}
+        is_used = volume.get("status") == "in-use"
+        body = {"volume_id": run.external_id, "name": _backup_name(run), "force": is_used}
+        return str(self.noun.create(run.client, body)["id"])
 
     def refuse_broken(self, snapshot: Mapping[str, Any] | None) -> None:
         if snapshot is None or snapshot["status"].startswith("error"):
@@ -138,24 +150,14 @@ class VolumeBackups(Snapshots):
         """Create a volume by restoring a backup; Cinder makes the volume as large as the backup's."""
         path = f"/backups/{run.specification['stoker:backup_id']}/restore"
         restored = run.client.request(VOLUME, "POST", path, {"restore": {"name": run.object.name}}).json()["restore"]
-        volume_path = f"/volumes/{restored['volume_id']}"
-        run.client.request(VOLUME, "POST", f"{volume_path}/metadata", {"metadata": run.marker.metadata})
-        created = run.client.get(VOLUME, volume_path)["volume"]
-        run.record_created(created["id"], created)
-        return Wait(self.objects)
-
-    def restore(self, run: Run, volume: Mapping[str, Any]) -> Result:
-        """RESTORE: restore a backup into the volume."""
-        if run.progress.get(_RESTORING):
-            return Done(volume) if volume["status"] in ("available", "in-use") else Wait(self.objects)
-        path = f"/backups/{run.object.arguments['backup_id']}/restore"
-        run.client.request(VOLUME, "POST", path, {"restore": {"volume_id": run.external_id}})
-        run.note(**{_RESTORING: True})
-        return Wait(self.objects)
+        path = f"/volumes/{restored['volume_id']}"
+        run.client.request(VOLUME, "POST", f"{path}/metadata", {"metadata": run.marker.metadata})
+        run.record_created(restored["volume_id"], run.client.get(VOLUME, path)["volume"])
+        return Wait(run.noun.key)
 
 
 def _image_name(run: Run) -> str:
-    return run.object.arguments.get("name") or f"{run.object.name}-snapshot"
+    return f"{run.object.name}-snapshot"
 
 
 def _backup_name(run: Run) -> str:

@@ -1,14 +1,17 @@
-"""Interfaces, gateways and extra routes of routers: resources of their own that change a router."""
+"""
+Relations between objects of Neutron: interfaces, gateways and extra routes of routers, associations of floating IPs
+with ports, and the forwarding of single ports of a floating IP.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker_openstack.cloud.client import NETWORK
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run
-from stoker_openstack.cloud.drivers.references import resolve_body
+from stoker_openstack.cloud.client import NETWORK, suppressing
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, is_same
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.names import not_found
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
 
@@ -48,7 +51,7 @@ class RouterInterfaceDriver(Driver):
         return Done(is_gone=True)
 
     def _resolve(self, run: Run) -> tuple[str, str, str]:
-        body = resolve_body(run)
+        body = run.names.resolve_body(run.specification)
         key = "port_id" if body.get("port_id") else "subnet_id"
         return body["router_id"], key, body[key]
 
@@ -84,20 +87,20 @@ class RouterGatewayDriver(Driver):
         router_id, _, network_id = run.external_id.partition(":")
         router = _ROUTER.find(run.client, router_id)
         gateway = (router or {}).get(_GATEWAY) or {}
-        return _represent(router_id, gateway) if gateway.get("network_id") == network_id else None
+        return {"router_id": router_id, **gateway} if gateway.get("network_id") == network_id else None
 
     def create(self, run: Run) -> Result:
-        body = resolve_body(run)
+        body = run.names.resolve_body(run.specification)
         router_id, network_id = body["router_id"], body["network_id"]
-        router = _change_router(run, router_id, {"network_id": network_id})
-        observed = _represent(router_id, router.get(_GATEWAY) or {})
+        router = _ROUTER.change(run.client, router_id, {_GATEWAY: {"network_id": network_id}})
+        observed = {"router_id": router_id, **(router.get(_GATEWAY) or {})}
         run.record_created(f"{router_id}:{network_id}", observed)
         return Done(observed)
 
     def delete(self, run: Run) -> Result:
         """Remove the gateway, unless the router has another one by now."""
         if self.read(run) is not None:
-            _change_router(run, run.external_id.partition(":")[0], {})
+            _ROUTER.change(run.client, run.external_id.partition(":")[0], {_GATEWAY: {}})
         return Done(is_gone=True)
 
 
@@ -109,7 +112,7 @@ class ExtraRouteSetDriver(Driver):
     that an interrupted action knows its own routes among those of the router.
     """
 
-    kind, noun = CloudKind.EXTRA_ROUTE_SET, Noun("ExtraRouteSet", NETWORK)
+    kind, noun = CloudKind.EXTRA_ROUTE_SET, Noun("ExtraRouteSet", NETWORK, "/routers")
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         router = _ROUTER.find(run.client, run.external_id)
@@ -154,21 +157,10 @@ class ExtraRouteSetDriver(Driver):
             raise
 
 
-def _represent(router_id: str, gateway: Mapping[str, Any]) -> dict[str, Any]:
-    return {"router_id": router_id, **gateway}
-
-
-def _change_router(run: Run, router_id: str, gateway: Mapping[str, Any]) -> Mapping[str, Any]:
-    body = {"router": {_GATEWAY: dict(gateway)}}
-    router: Mapping[str, Any] = run.client.request(NETWORK, "PUT", f"/routers/{router_id}", body).json()["router"]
-    return router
-
-
 def _change_routes(run: Run, verb: str, routes: Sequence[Route]) -> None:
     """Add or remove routes; Neutron ignores those that are present, or missing, already."""
     if routes:
-        body = {"router": {"routes": list(routes)}}
-        run.client.request(NETWORK, "PUT", f"/routers/{run.external_id}/{verb}_extraroutes", body)
+        run.send("PUT", f"/{verb}_extraroutes", {"router": {"routes": list(routes)}})
 
 
 def _own_routes(run: Run) -> list[Route]:
@@ -177,3 +169,113 @@ def _own_routes(run: Run) -> list[Route]:
 
 def _plain(routes: Sequence[Mapping[str, Any]]) -> list[Route]:
     return [{"destination": route["destination"], "nexthop": route["nexthop"]} for route in routes]
+
+
+_FLOATING_IP = NOUNS["floating_ip"]
+#: Keys of a port forwarding: its own in answers, its floating IP, and its port.
+_KEY, _ADDRESS, _PORT = "port_forwarding", "floatingip_id", "internal_port_id"
+
+
+class FloatingIpAssociationDriver(Driver):
+    """The driver of associations. The external id is ``<floating ip id>:<port id>``, as in Heat."""
+
+    kind, noun = CloudKind.FLOATING_IP_ASSOCIATION, Noun("FloatingIPAssociation", NETWORK)
+
+    def adopt(self, run: Run) -> Result:
+        # Heat gives associations ids of its own, so the id follows from the specification.
+        body = run.names.resolve_body(run.specification)
+        floating_ip, port = body["floatingip_id"], body["port_id"]
+        observed = _FLOATING_IP.find(run.client, floating_ip)
+        if observed is None or observed["port_id"] != port:
+            raise not_found(self.noun.title, f"{floating_ip}:{port}")
+        run.record_created(f"{floating_ip}:{port}", observed)
+        return Done(observed)
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        floating_ip = run.external_id.partition(":")[0]
+        return _FLOATING_IP.find(run.client, floating_ip)
+
+    def create(self, run: Run) -> Result:
+        body = run.names.resolve_body(run.specification)
+        floating_ip = body.pop("floatingip_id")
+        observed = _FLOATING_IP.change(run.client, floating_ip, body)
+        run.record_created(f"{floating_ip}:{body.get('port_id') or ''}", observed)
+        return Done(observed)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        body = run.names.resolve_body(run.specification)
+        former = run.external_id.partition(":")[0]
+        if body["floatingip_id"] == former and is_same({**body, "floatingip_id": None}, observed):
+            return Done(observed)
+        if body["floatingip_id"] != former:
+            _dissociate(run, former, observed)
+        return self.create(run)
+
+    def delete(self, run: Run) -> Result:
+        floating_ip = run.external_id.partition(":")[0]
+        observed = _FLOATING_IP.find(run.client, floating_ip)
+        if observed is not None:
+            _dissociate(run, floating_ip, observed)
+        return Done(is_gone=True)
+
+
+def _dissociate(run: Run, floating_ip: str, observed: Mapping[str, Any]) -> None:
+    """Clear the port of a floating IP, unless another association has set it."""
+    port = run.external_id.partition(":")[2]
+    if observed.get("port_id") not in (None, "") and observed["port_id"] == (port or observed["port_id"]):
+        with suppressing(404):
+            _FLOATING_IP.change(run.client, floating_ip, {"port_id": None})
+
+
+class PortForwardDriver(Driver):
+    """The driver of port forwardings. ``observed`` also has the id of the floating IP."""
+
+    kind, noun = CloudKind.PORT_FORWARDING, Noun("FloatingIPPortForward", NETWORK)
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        floating_ip = str(run.object.observed.get(_ADDRESS) or self._resolve(run)[_ADDRESS])
+        present = run.client.find(NETWORK, f"{_path(floating_ip)}/{run.external_id}", _KEY)
+        return {**present, _ADDRESS: floating_ip} if present else None
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        """Find the forwarding of the same external port, which a floating IP has once, to the same target."""
+        wanted = self._resolve(run)
+        floating_ip = wanted.pop(_ADDRESS)
+        query = {name: wanted[name] for name in ("external_port", "protocol")}
+        for present in run.client.list(NETWORK, _path(floating_ip), "port_forwardings", query=query):
+            if is_same(wanted, present):
+                return {**present, _ADDRESS: floating_ip}
+        return None
+
+    def create(self, run: Run) -> Result:
+        body = self._resolve(run)
+        floating_ip = body.pop(_ADDRESS)
+        created = run.client.request(NETWORK, "POST", _path(floating_ip), {_KEY: body}).json()[_KEY]
+        observed = {**created, _ADDRESS: floating_ip}
+        run.record_created(str(created["id"]), observed)
+        return Done(observed)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        wanted, floating_ip = self._resolve(run), str(observed[_ADDRESS])
+        changes = {
+            name: value for name, value in wanted.items() if name != _ADDRESS and not is_same(value, observed.get(name))
+        }
+        if not changes:
+            return Done(observed)
+        answer = run.client.request(NETWORK, "PUT", f"{_path(floating_ip)}/{run.external_id}", {_KEY: changes})
+        return Done({**observed, **answer.json()[_KEY]})
+
+    def delete(self, run: Run) -> Result:
+        present = self.read(run)
+        if present is not None:
+            run.client.request(NETWORK, "DELETE", f"{_path(str(present[_ADDRESS]))}/{run.external_id}")
+        return Done(is_gone=True)
+
+    def _resolve(self, run: Run) -> dict[str, Any]:
+        body = run.names.resolve_body(run.specification)
+        body[_PORT] = run.names.resolve("port", str(body[_PORT]))
+        return body
+
+
+def _path(floating_ip: str) -> str:
+    return f"/floatingips/{floating_ip}/port_forwardings"

@@ -1,4 +1,4 @@
-"""Networks, subnets, ports, routers and floating IPs: objects of Neutron that one request creates or changes."""
+"""Networks, subnets, ports, routers, floating IPs, and security groups with their rules: the objects of Neutron."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK, suppressing
-from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Driver, Result, Run, is_same
-from stoker_openstack.cloud.drivers.references import resolve_body
+from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Done, Driver, Result, Run, is_same
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -48,23 +47,22 @@ class NeutronDriver(Driver):
 
     def create(self, run: Run) -> Result:
         self.prepare(run)
-        body = resolve_body(run)
+        body = run.names.resolve_body(run.specification)
         body.pop("tags", None)
         body["description"] = run.marker.text  # the description of the user follows when the object has its tag
-        created = self._send(run, "POST", self.noun.path, body)
-        run.record_created(created["id"], created, resolved=True)
+        created = self.noun.create(run.client, body)
+        run.record_created(created["id"], created)
         return self.update(run, created)
 
     def prepare(self, run: Run) -> None:
         """Send requests that must precede the creation of the object."""
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        path = f"{self.noun.path}/{run.external_id}"
-        tags = desired_tags(run)
+        tags = _desired_tags(run)
         if not is_same(tags, observed.get("tags")):
-            run.client.request(NETWORK, "PUT", f"{path}/tags", {"tags": tags})
+            run.send("PUT", "/tags", {"tags": tags})
             observed = {**observed, "tags": tags}
-        body = resolve_body(run)
+        body = run.names.resolve_body(run.specification)
         body.pop("tags", None)
         body["description"] = body.get("description") or run.marker.text
         changes = {
@@ -73,8 +71,8 @@ class NeutronDriver(Driver):
             if key not in self._fixed and not is_same(value, observed.get(key))
         }
         if changes:
-            observed = self._send(run, "PUT", path, changes)
-        assign_agents(run)
+            observed = self.noun.change(run.client, run.external_id, changes)
+        _assign_agents(run)
         return self.check(run, observed)
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
@@ -83,13 +81,8 @@ class NeutronDriver(Driver):
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         return observed.get("status") in _BUILDING
 
-    def _send(self, run: Run, verb: str, path: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        key = self.noun.item_key
-        answer: dict[str, Any] = run.client.request(NETWORK, verb, path, {key: members}).json()[key]
-        return answer
 
-
-def desired_tags(run: Run) -> list[str]:
+def _desired_tags(run: Run) -> list[str]:
     """Return the user's tags, and the marker if the description is the user's own."""
     tags = [str(tag) for tag in run.specification.get("tags") or ()]
     return [*tags, run.marker.text] if run.specification.get("description") else tags
@@ -104,19 +97,19 @@ def find_marked(noun: Noun, run: Run, marker: Marker) -> Mapping[str, Any] | Non
 class _Assignment:
     #: The key of the specification is ``stoker:`` and the name of the property.
     name: str
-    list_path: str
+    agents: str
     agent_path: str
     id_key: str
 
 
 _ASSIGNMENTS: Mapping[CloudKind, _Assignment] = {
-    CloudKind.NETWORK: _Assignment("dhcp_agent_ids", "/networks/{id}/dhcp-agents", "dhcp-networks", "network_id"),
-    CloudKind.ROUTER: _Assignment("l3_agent_ids", "/routers/{id}/l3-agents", "l3-routers", "router_id"),
+    CloudKind.NETWORK: _Assignment("dhcp_agent_ids", "dhcp-agents", "dhcp-networks", "network_id"),
+    CloudKind.ROUTER: _Assignment("l3_agent_ids", "l3-agents", "l3-routers", "router_id"),
 }
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 
 
-def assign_agents(run: Run) -> None:
+def _assign_agents(run: Run) -> None:
     """
     Assign the object to exactly the agents of the specification, if it names any.
 
@@ -127,8 +120,8 @@ def assign_agents(run: Run) -> None:
     if assignment is None or desired is None:
         return
     try:
-        body = run.client.get(NETWORK, assignment.list_path.format(id=run.external_id))
-        present = {str(agent["id"]) for agent in body["agents"]}
+        listed = run.send("GET", f"/{assignment.agents}").json()["agents"]
+        present = {str(agent["id"]) for agent in listed}
         # Neutron refuses a second agent for most routers, so the first one goes before.
         for agent in sorted(present - set(desired)):
             with suppressing(_CONFLICT, _NOT_FOUND):
@@ -165,8 +158,78 @@ class PortDriver(NeutronDriver):
             other = find_marked(self.noun, run, marker)
             if other is not None and other.get("fixed_ips"):
                 with suppressing(404):
-                    self._send(run, "PUT", f"{self.noun.path}/{other['id']}", {"fixed_ips": []})
+                    self.noun.change(run.client, other["id"], {"fixed_ips": []})
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         self.prepare(run)
         return super().update(run, observed)
+
+
+_RULE, _RULES_KEY, _SELF = NOUNS["security_group_rule"], "stoker:rules", "_self"
+#: Members that distinguish the rules of a group.
+_MEMBERS = (
+    "direction",
+    "ethertype",
+    "protocol",
+    "port_range_min",
+    "port_range_max",
+    "remote_ip_prefix",
+    "remote_group_id",
+)
+#: The rules that Neutron adds to every new group.
+_DEFAULTS = tuple({"direction": "egress", "ethertype": version} for version in ("IPv4", "IPv6"))
+
+
+class SecurityGroupDriver(NeutronDriver):
+    """The driver of security groups; its rules follow the group."""
+
+    def __init__(self) -> None:
+        super().__init__(CloudKind.SECURITY_GROUP)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        result = super().update(run, observed)
+        if _RULES_KEY not in run.specification:
+            return result
+        return Done({**(result.observed or observed), "security_group_rules": _set_rules(run, observed)})
+
+
+class SecurityGroupRuleDriver(Driver):
+    """The driver of single rules, which cannot be changed."""
+
+    kind, noun = CloudKind.SECURITY_GROUP_RULE, _RULE
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        return find_marked(self.noun, run, run.marker)
+
+    def body(self, run: Run) -> dict[str, Any]:
+        body = run.names.resolve_body(run.specification)
+        return {**body, "description": body.get("description") or run.marker.text}
+
+
+def _set_rules(run: Run, group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Add and remove rules; return the rules of the group."""
+    desired = [_desired_rule(run, rule) for rule in run.specification[_RULES_KEY]]
+    if not any(rule["direction"] == "egress" for rule in desired):
+        desired += [dict(rule) for rule in _DEFAULTS]
+    missing, rules = list(desired), []
+    for rule in group.get("security_group_rules") or ():
+        match = next((other for other in missing if _is_rule(other, rule)), None)
+        if match is None:
+            _RULE.discard(run.client, rule["id"])
+        else:
+            missing.remove(match)
+            rules.append(rule)
+    for rule in missing:
+        rules.append(_RULE.create(run.client, {**rule, "security_group_id": run.external_id}))
+    return rules
+
+
+def _desired_rule(run: Run, rule: Mapping[str, Any]) -> dict[str, Any]:
+    body = {key: value for key, value in rule.items() if value is not None}
+    if body.get("remote_group_id") == _SELF:
+        body["remote_group_id"] = run.external_id
+    return {"direction": "ingress", "ethertype": "IPv4", **run.names.resolve_references(body)}
+
+
+def _is_rule(desired: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
+    return all(is_same(desired.get(name), rule.get(name)) for name in _MEMBERS)
