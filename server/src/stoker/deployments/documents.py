@@ -86,14 +86,18 @@ class DeliveryTracker:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._pending: list[Delivery] = []
+        #: By deployment id and derived config id: an agent usually acknowledges a document at once.
+        self._pending: dict[tuple[str, str], Delivery] = {}
 
     def record(self, keys: RunKeys, channel: str, *, received: bool) -> None:
         """Record runs as sent now by ``channel``, or as ``received``. Does no I/O."""
         now = self._store.clock.now()
         with self._lock:
             is_scheduled = bool(self._pending)
-            self._pending += [Delivery(*key, channel, now, received) for key in keys]
+            for key in keys:
+                sent = self._pending.setdefault(key, Delivery(*key, channel, now, received))
+                if received:
+                    self._pending[key] = sent._replace(received=True)
         if not is_scheduled:
             timer = threading.Timer(_BATCH_SECONDS, self._write)
             timer.daemon = True
@@ -102,10 +106,11 @@ class DeliveryTracker:
     def _write(self) -> None:
         with self._lock:
             # Sorted, so that two processes lock the rows in the same order.
-            deliveries, self._pending = sorted(self._pending), []
+            deliveries, self._pending = sorted(self._pending.values()), {}
         try:
             for start in range(0, len(deliveries), _BATCH_SIZE):
-                self._store.write(partial(_record, batch=deliveries[start : start + _BATCH_SIZE]))
+                # Not durable: after a power failure, too, the agent's first report records the delivery.
+                self._store.write(partial(_record, batch=deliveries[start : start + _BATCH_SIZE]), durable=False)
         except Exception as error:  # for example at a shutdown; the agents' reports record the deliveries later
             _log.warning("delivery.not_recorded", error=f"{type(error).__name__}: {error}")
 
