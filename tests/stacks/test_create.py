@@ -9,13 +9,13 @@ import pytest
 from stoker.model.errors import StackExists, StackValidationFailed
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
-from stoker.store import events
+from stoker.store import events, stacks
 from support import query
 from support.stacks import world
 from support.templates import chain, config, define, deployment, server, template
 
 
-def test_dependents_begin_after_the_signal(heat):
+def test_dependents_begin_after_the_signal_and_a_repeated_one_changes_nothing(heat):
     stack = heat.create(chain(2))
     assert heat.states(stack) == {
         "config": "CREATE_COMPLETE",
@@ -24,9 +24,12 @@ def test_dependents_begin_after_the_signal(heat):
         "d1": "INIT_COMPLETE",
     }
 
-    stack = heat.signal(stack, "d0")
-
-    assert heat.states(stack)["d1"] == "CREATE_IN_PROGRESS"
+    stack = heat.signal(stack, "d0", result="first")
+    states = heat.states(stack)
+    assert states["d1"] == "CREATE_IN_PROGRESS"
+    stack = heat.signal(stack, "d0", result="second", deploy_status_code=1)
+    assert heat.states(stack) == states
+    assert heat.deployments()[0].output_values["result"] == "first"
     assert heat.signal(stack, "d1").reason == "Stack CREATE completed successfully"
 
 
@@ -48,11 +51,15 @@ def test_outputs_become_inputs_of_dependents(heat):
     assert heat.outputs(stack) == {"last": ["any", "json"]}
 
 
-def test_independent_resources_run_concurrently(heat):
-    resources = {"config": config(), "server": server(), **{f"d{i}": deployment() for i in range(5)}}
+def test_independent_resources_run_concurrently_and_end_after_a_failure_of_the_stack(heat):
+    resources = {"config": config(), "server": server(), "good": deployment(), "bad": deployment()}
     stack = heat.create(template(resources))
+    assert [heat.states(stack)[name] for name in ("good", "bad")] == ["CREATE_IN_PROGRESS"] * 2
+    heat.signal(stack, "bad", deploy_status_code=1)
+    stack = heat.signal(stack, "good")
 
-    assert {heat.states(stack)[f"d{i}"] for i in range(5)} == {"CREATE_IN_PROGRESS"}
+    assert heat.states(stack)["good"] == "CREATE_COMPLETE"
+    assert stack.status == "FAILED"
 
 
 def test_without_a_signal_the_whole_chain_is_one_transaction(heat):
@@ -75,29 +82,7 @@ def test_a_failed_deployment_fails_the_stack_and_stops_its_dependents(heat):
     assert heat.work.jobs == []
 
 
-def test_running_deployments_end_after_a_failure_of_the_stack(heat):
-    resources = {"config": config(), "server": server(), "good": deployment(), "bad": deployment()}
-    stack = heat.create(template(resources))
-    heat.signal(stack, "bad", deploy_status_code=1)
-    stack = heat.signal(stack, "good")
-
-    assert heat.states(stack)["good"] == "CREATE_COMPLETE"
-    assert stack.status == "FAILED"
-
-
-def test_a_repeated_signal_changes_nothing(heat):
-    stack = heat.create(chain(2))
-    heat.signal(stack, "d0", result="first")
-    before = heat.states(stack)
-    heat.signal(stack, "d0", result="second", deploy_status_code=1)
-
-    assert heat.states(stack) == before
-    assert heat.deployments()[0].output_values["result"] == "first"
-
-
 def test_a_failed_create_with_rollback_leaves_nothing(heat):
-    from stoker.stacks.operations import Options
-
     stack = heat.create(chain(2), options=Options(disable_rollback=False))
     stack = heat.signal(stack, "d0", deploy_status_code=1)
 
@@ -107,13 +92,10 @@ def test_a_failed_create_with_rollback_leaves_nothing(heat):
 
 
 def test_two_live_stacks_never_share_a_name(heat):
-    heat.create(template({}))
+    first = heat.create(template({}))
     with pytest.raises(StackExists):
         heat.create(template({}))
-
-
-def test_a_name_is_free_again_once_its_stack_is_deleted(heat):
-    heat.delete(heat.create(template({})))
+    heat.delete(first)
     assert heat.create(template({})).status == "COMPLETE"
 
 
@@ -121,10 +103,7 @@ def test_an_invalid_request_changes_nothing(heat):
     bad = template({"config": config(), "server": server(), "d": deployment(signal_transport="PIGEON")})
     with pytest.raises(StackValidationFailed, match=r"resources\.d\.properties: signal_transport: 'PIGEON'"):
         heat.create(bad)
-    with heat.store.read() as tx:
-        from stoker.store import stacks
-
-        assert stacks.find_by_name(tx, "s", "p") is None
+    assert heat.read(stacks.find_by_name, "s", "p") is None
 
 
 def test_a_stack_waits_for_the_servers_provider(heat):
@@ -181,14 +160,16 @@ def test_the_event_of_a_deployment_says_what_its_run_changed(heat, report, reaso
     assert last == reason
 
 
-def test_resources_that_a_failed_create_did_not_reach_are_listed(heat):
+def test_resources_that_a_failed_create_did_not_reach_are_listed_unless_it_is_rolled_back(heat):
     value = define("OS::Heat::Value", value=1)
     resources = {
         "bad": define("OS::Heat::TestResource", fail=True),
         "next": {**value, "depends_on": "bad"},
         "last": define("OS::Heat::Value", value={"get_resource": "next"}),
     }
-    stack = heat.create(template(resources))
+    stack = heat.create(template(resources), options=Options(disable_rollback=False))
+    assert (stack.action, str(stack.status), heat.resources(stack)) == ("ROLLBACK", "COMPLETE", {})
+    stack = heat.create(template(resources), name="again")
     assert heat.states(stack) == {"bad": "CREATE_FAILED", "next": "INIT_COMPLETE", "last": "INIT_COMPLETE"}
     assert {name: set(each.requires) for name, each in heat.resources(stack).items()} == {
         "bad": set(),
@@ -198,13 +179,6 @@ def test_resources_that_a_failed_create_did_not_reach_are_listed(heat):
     resources["bad"]["properties"]["fail"] = False
     stack = heat.update(stack, template(resources))
     assert set(heat.states(stack).values()) == {"CREATE_COMPLETE"}
-
-
-def test_a_rollback_removes_resources_that_were_not_reached(heat):
-    bad = define("OS::Heat::TestResource", fail=True)
-    resources = {"bad": bad, "next": {"type": "OS::Heat::None", "depends_on": "bad"}}
-    stack = heat.create(template(resources), options=Options(disable_rollback=False))
-    assert (stack.action, str(stack.status), heat.resources(stack)) == ("ROLLBACK", "COMPLETE", {})
 
 
 def test_a_deployment_may_name_an_enrolled_server(heat):

@@ -13,7 +13,6 @@ from stoker.deployments.run_plan import RunRequest
 from stoker.model.config import Content
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
-from stoker.store import configs
 from stoker.store.runs import page_output
 from support.clock import Clock
 from support.fleet import Fleet
@@ -21,20 +20,15 @@ from support.stacks import world
 from support.templates import chain, config, deployment, server, template
 
 
-def test_an_operation_in_progress_has_a_deadline(heat):
-    heat.create(chain(1), options=Options(timeout_mins=5))
-
+def test_after_the_deadline_the_stack_fails_and_its_runs_are_withdrawn(heat):
+    stack = heat.create(chain(2), options=Options(timeout_mins=5))
     ((kind, _, _, at),) = heat.work.jobs
     assert kind == DEADLINE
     assert timedelta(minutes=4) < at - datetime.now(UTC) <= timedelta(minutes=5)
 
-
-def test_after_the_deadline_the_stack_fails_and_its_runs_are_withdrawn(heat):
-    stack = heat.create(chain(2))
     server_id = heat.resources(stack)["server"].physical_id
     heat.work.run(DEADLINE)
     stack = heat.settled(stack.id)
-
     assert (stack.status, stack.reason) == ("FAILED", "Timed out")
     assert heat.states(stack)["d0"] == "CREATE_FAILED"
     assert heat.to_run(server_id) == []
@@ -53,7 +47,6 @@ def test_the_deadline_of_an_ended_operation_does_nothing(heat):
 def test_a_run_after_its_timeout_fails_with_its_last_progress(heat):
     resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
     stack = heat.create(template(resources))
-    assert RUN_DEADLINE in heat.work.kinds()
     heat.work.run(RUN_DEADLINE)
     stack = heat.settled(stack.id)
 
@@ -91,52 +84,23 @@ def test_a_run_that_waits_for_its_agent_keeps_a_timeout_of_two_years(heat):
     assert heat.store.write(lambda tx: limit_of(tx, run)) == two_years
 
 
-def test_an_ended_run_has_no_deadline(heat):
-    resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
-    heat.signal(heat.create(template(resources)), "d")
-
-    assert heat.work.jobs == []
-
-
-def test_a_run_reported_by_its_agent_has_no_deadline(heat):
-    resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
-    heat.create(template(resources))
-    heat.report(heat.deployments()[0])
-
-    assert heat.work.jobs == []
-
-
-@pytest.mark.parametrize("how", ["reported", "cancelled"])
-def test_a_run_of_a_rest_client_has_no_deadline_after_its_end(heat, how):
-    (machine,), services = Fleet(heat).servers(1), heat.engine.env
-    config_id = Fleet(heat).config()
-
-    def begin(tx):
-        content = Content.of(configs.get(tx, config_id, "p"))
-        wanted = RunRequest(
-            content=content,
-            action="RUN",
-            name="n",
-            project_id="p",
-            server_id=machine.id,
-            signal_transport="AUTO",
-            timeout=60,
-        )
-        return service.start_run(tx, services, wanted)
-
-    made = heat.store.write(begin)
-    assert heat.work.kinds() == [RUN_DEADLINE]
-    if how == "reported":
-        heat.report(made)
+@pytest.mark.parametrize("how", ["signaled", "reported", "cancelled"])
+def test_an_ended_run_has_no_deadline(heat, how):
+    stack = heat.create(template({"config": config(), "server": server(), "d": deployment(timeout=60)}))
+    (run,) = heat.deployments()
+    assert RUN_DEADLINE in heat.work.kinds()
+    if how == "signaled":
+        heat.signal(stack, "d")
+    elif how == "reported":
+        heat.report(run)
     else:
-        heat.store.write(lambda tx: service.cancel(tx, heat.engine.env, made, "ann"))
+        heat.store.write(lambda tx: service.cancel(tx, heat.engine.env, run, "ann"))
+
     assert heat.work.jobs == []
 
 
 def test_a_long_text_in_a_signal_is_cut_to_the_sites_limit(store):
     heat = world(store, limits={"log_bytes": 1000})
-    stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
-    heat.signal(stack, "d", deploy_stdout="x" * 5000)
-    with store.read() as tx:
-        found = page_output(tx, heat.deployments()[0].id, 0).chunks
+    heat.signal(heat.create(chain(1)), "d0", deploy_stdout="x" * 5000)
+    found = heat.read(page_output, heat.deployments()[0].id, 0).chunks
     assert 0 < sum(each.size for each in found) <= 1000

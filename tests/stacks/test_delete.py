@@ -27,23 +27,6 @@ def test_a_stack_in_any_state_is_deleted_completely(heat, answered):
     assert heat.read(configs.count, "p") == 0
 
 
-def test_a_delete_action_runs_before_the_deletion(heat):
-    stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
-    heat.signal(stack, "d")
-    stack = heat.delete(stack)
-
-    assert heat.states(stack) == {
-        "config": "CREATE_COMPLETE",
-        "server": "CREATE_COMPLETE",
-        "d": "DELETE_IN_PROGRESS",
-    }
-    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
-    assert {each["name"]: each["value"] for each in json.loads(body)["inputs"]}["deploy_action"] == "DELETE"
-
-    stack = heat.signal(stack, "d")
-    assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
-
-
 COMPONENT = define(
     "OS::Heat::SoftwareComponent",
     inputs=[{"name": "word"}],
@@ -51,30 +34,26 @@ COMPONENT = define(
 )
 
 
+@pytest.mark.parametrize("is_config_deleted", [False, True])
 @pytest.mark.parametrize("source", [config("echo DELETE", inputs=("word",)), COMPONENT], ids=["config", "component"])
-def test_a_delete_action_runs_although_its_config_was_deleted(heat, source):
+def test_a_delete_action_runs_before_the_deletion_and_is_retried_after_a_failure(heat, source, is_config_deleted):
     run = deployment(actions=["CREATE", "DELETE"], input_values={"word": "x"})
     stack = heat.signal(heat.create(template({**BASE, "config": source, "d": run})), "d")
-    heat.store.write(lambda tx: configs.delete(tx, heat.resources(stack)["config"].physical_id))
+    if is_config_deleted:
+        heat.store.write(lambda tx: configs.delete(tx, heat.resources(stack)["config"].physical_id))
     stack = heat.delete(stack)
-    assert heat.states(stack)["d"] == "DELETE_IN_PROGRESS"
+    assert heat.states(stack) == {**dict.fromkeys(BASE, "CREATE_COMPLETE"), "d": "DELETE_IN_PROGRESS"}
     ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
     run = json.loads(body)
     assert "echo DELETE" in json.dumps(run["config"])
     inputs = {each["name"]: each["value"] for each in run["inputs"]}
     assert (inputs["deploy_action"], inputs["word"]) == ("DELETE", "x")
-    assert heat.signal(stack, "d").status == "COMPLETE"
 
-
-def test_a_failed_delete_action_fails_the_delete_and_can_be_retried(heat):
-    stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
-    heat.signal(stack, "d")
-    heat.delete(stack)
     stack = heat.signal(stack, "d", deploy_status_code=1)
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
-
     heat.delete(stack)
-    assert heat.signal(stack, "d").status == "COMPLETE"
+    stack = heat.signal(stack, "d")
+    assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
 
 
 def test_a_retained_resource_is_not_deleted(heat):

@@ -17,7 +17,7 @@ from stoker.stacks.prechecks import PROGRAMS, PlannedDeployment, Prechecks
 from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import list_programs
-from support.templates import define, deployment, server, template
+from support.templates import define, deployment, on, server, template
 
 HOOKS = ("ansible", "script")
 NO_ANSIBLE = "app.properties.server: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
@@ -49,10 +49,6 @@ def refused(heat, resources, **more):
     return raised.value.message
 
 
-def on(id, config="config"):
-    return {**deployment(config), "properties": {"config": {"get_resource": config}, "server": id}}
-
-
 def test_a_stack_names_deployment_server_group_hooks_and_remedies(heat):
     id = enroll(heat)
     assert refused(heat, {"config": software(), "app": on(id)}) == (
@@ -62,21 +58,16 @@ def test_a_stack_names_deployment_server_group_hooks_and_remedies(heat):
     )
 
 
-def test_a_server_of_the_template_is_known_by_its_name(heat):
-    enroll(heat)
-    message = refused(heat, {"config": software(), "server": server("web1"), "app": deployment()})
-    assert message.startswith("resources.app.properties.server: server 'web1' has no hook for the group 'cobol'")
-    group = define(
-        "OS::Heat::SoftwareDeploymentGroup",
-        config={"get_resource": "config"},
-        servers={"one": {"get_resource": "server"}},
-    )
-    message = refused(heat, {"config": software(), "server": server("web1"), "group": group})
-    assert "resources.group.properties.servers.one: server 'web1'" in message
-
-
-def test_a_config_that_exists_already_is_known_by_its_id(heat):
+def test_servers_of_the_template_members_components_and_existing_configs_are_checked(heat):
     id = enroll(heat)
+    here = server("web1")
+    message = refused(heat, {"config": software(), "server": here, "app": deployment()})
+    assert message.startswith("resources.app.properties.server: server 'web1' has no hook for the group 'cobol'")
+    servers = {"one": {"get_resource": "server"}}
+    group = define("OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, servers=servers)
+    message = refused(heat, {"config": software(), "server": here, "group": group})
+    assert "resources.group.properties.servers.one: server 'web1'" in message
+    assert "no hook for the group 'cobol'" in refused(heat, {"config": component("CREATE"), "app": on(id)})
     stack = heat.create(template({"config": software()}), "configs")
     app = define("OS::Heat::SoftwareDeployment", config=heat.resources(stack)["config"].physical_id, server=id)
     assert "no hook for the group 'cobol'" in refused(heat, {"app": app})
@@ -99,23 +90,15 @@ def test_a_config_that_may_run_is_not_refused(heat, config):
     assert str(heat.create(template({"config": config, "app": on(id)})).status) != "FAILED"
 
 
-def test_each_tool_of_a_component_is_required(heat):
-    id = enroll(heat)
-    assert "no hook for the group 'cobol'" in refused(heat, {"config": component("CREATE"), "app": on(id)})
-
-
-@pytest.mark.parametrize("known", [False, True])
-def test_a_server_whose_hooks_are_not_known_is_not_refused(heat, known):
-    """An agent that has not polled yet; and a server with OpenStack's agent."""
-    if not known:
-        enroll(heat, hooks=())
+def test_a_server_whose_hooks_are_not_known_is_not_refused(heat):
+    """A server with OpenStack's agent, an agent that has not polled yet, and a server of another project."""
+    stranger = enroll(heat, name="web2", project="q")
     resources = {"config": software(), "server": server("web1"), "app": deployment()}
     assert str(heat.create(template(resources)).status) == "IN_PROGRESS"
-
-
-def test_hooks_of_another_project_s_server_are_not_disclosed(heat):
-    id = enroll(heat, project="q")
-    assert str(heat.create(template({"config": software(), "app": on(id)})).status) == "IN_PROGRESS"
+    enroll(heat, hooks=())
+    assert str(heat.create(template(resources), "not polled").status) == "IN_PROGRESS"
+    foreign = template({"config": software(), "app": on(stranger)})
+    assert str(heat.create(foreign, "foreign").status) == "IN_PROGRESS"
 
 
 def test_an_update_checks_new_deployments_only(heat):
@@ -184,10 +167,7 @@ def test_a_trigger_is_refused_on_the_servers_without_the_hook(fleet):
 @pytest.mark.parametrize(
     ("tools", "warnings"),
     [
-        (
-            {"puppet": "7.23.0"},
-            [NO_ANSIBLE],
-        ),
+        ({"puppet": "7.23.0"}, [NO_ANSIBLE]),
         ({"ansible-playbook": ""}, []),
         (None, []),
     ],
