@@ -18,7 +18,7 @@ from stoker.store import audit, resources, server_lists, servers, stacks
 from stoker.store.sql import sql
 from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
 from support.clock import Clock
-from support.stacks import signal_named
+from support.stacks import tell
 from support.statements import recorded_statements
 from support.templates import config, define, deployment, server, template
 
@@ -55,16 +55,12 @@ def nested(heat, stack):
 
 
 def running(heat):
-    return sorted(_actions(heat))
-
-
-def _actions(heat):
     found = []
     for each in heat.deployments():
         if each.status == "IN_PROGRESS":
             resource = heat.read(resources.find, each.resource_id)
             found.append((resource.name, each.action))
-    return found
+    return sorted(found)
 
 
 def answer(heat, **values):
@@ -74,13 +70,25 @@ def answer(heat, **values):
             heat.report(each, **values)
 
 
+def create(heat, *names, **options):
+    """A complete stack, whose group has a server of each name."""
+    ids = [enrolled(heat, name) for name in names]
+    stack = heat.create(fleet(**options))
+    answer(heat)
+    return stack, *ids
+
+
+def join(heat, name):
+    """Enroll a server, which the group takes up unless something else goes on."""
+    id = enrolled(heat, name)
+    heat.work.run(REFRESH)
+    return id
+
+
 def create_growing(heat):
     """A complete stack, whose group begins to take up a second server."""
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    stack, _ = create(heat, "one")
+    join(heat, "two")
     return stack
 
 
@@ -97,7 +105,7 @@ def test_many_new_servers_need_one_refresh_of_the_group(heat):
     assert len(running(heat)) == 6
 
 
-def test_servers_with_all_labels_are_members(heat):
+def test_servers_with_all_labels_that_the_selector_matches_are_members(heat):
     enrolled(heat, "one", {"role": "web", "zone": "a"})
     enrolled(heat, "two", {"role": "web", "zone": "b"})
     enrolled(heat, "three", {"role": "db", "zone": "a"})
@@ -107,12 +115,17 @@ def test_servers_with_all_labels_are_members(heat):
     answer(heat, result="r")
     assert heat.outputs(heat.settled(stack.id)) == {"results": {"one": "r"}}
 
+    heat.create(fleet(selector="zone in (b, c)"), "selected")
+    assert running(heat) == [("two", "CREATE")], "labels and a selector are both required"
+
 
 def test_servers_join_and_leave_with_their_labels(heat):
-    first = enrolled(heat, "one")
+    stack, first = create(heat, "one", actions=["CREATE", "DELETE"])
     second = enrolled(heat, "two", {})
-    stack = heat.create(fleet(actions=["CREATE", "DELETE"]))
-    answer(heat)
+    assert heat.work.run(REFRESH) == 0, "no group selects it"
+    label(heat, first, role="web", color="red")
+    enrolled(heat, "three", {"role": "db"})
+    assert heat.work.run(REFRESH) == 0
     label(heat, second, role="web", zone="a")
     assert heat.work.run(REFRESH) == 1
     group = heat.resources(stack)["group"]
@@ -142,22 +155,11 @@ def test_servers_join_and_leave_with_their_labels(heat):
 
 
 def test_a_removed_server_leaves_the_group_and_runs_nothing(heat):
-    first = enrolled(heat, "one")
-    stack = heat.create(fleet(actions=["CREATE", "DELETE"]))
-    answer(heat)
+    stack, first = create(heat, "one", actions=["CREATE", "DELETE"])
     heat.store.write(lambda tx: servers.delete(tx, first))
     heat.work.run(REFRESH)
     assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
     assert heat.deployments() == []
-
-
-def test_labels_that_no_group_selects_start_no_job(heat):
-    first = enrolled(heat, "one")
-    heat.create(fleet())
-    answer(heat)
-    label(heat, first, role="web", color="red")
-    enrolled(heat, "two", {"role": "db"})
-    assert heat.work.run(REFRESH) == 0
 
 
 def report_facts(heat, id, **facts):
@@ -186,14 +188,6 @@ def test_servers_join_and_leave_with_their_facts(heat):
     assert list(heat.resources(nested(heat, stack))) == []
 
 
-def test_labels_and_a_selector_are_both_required(heat):
-    enrolled(heat, "one", {"role": "web", "zone": "a"})
-    enrolled(heat, "two", {"role": "web", "zone": "b"})
-    enrolled(heat, "three", {"role": "db", "zone": "b"})
-    heat.create(fleet(selector="zone in (b, c)"))
-    assert running(heat) == [("two", "CREATE")]
-
-
 def test_a_group_over_missing_labels_follows_new_and_removed_servers(heat):
     heat.create(fleet(labels=None, selector="not role=db"))
     enrolled(heat, "database", {"role": "db"})
@@ -208,9 +202,7 @@ def test_a_group_over_missing_labels_follows_new_and_removed_servers(heat):
 
 
 def test_new_members_join_in_batches(heat):
-    enrolled(heat, "a")
-    stack = heat.create(fleet({"max_batch_size": 2}))
-    answer(heat)
+    stack, _ = create(heat, "a", policy={"max_batch_size": 2})
     for name in "bcdef":
         enrolled(heat, name)
     heat.work.run(REFRESH)
@@ -223,17 +215,15 @@ def test_new_members_join_in_batches(heat):
     assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
 
 
-def test_servers_labeled_during_an_operation_join_afterwards(heat):
+def test_servers_labeled_during_an_operation_of_the_group_join_afterwards(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    join(heat, "two")
     assert running(heat) == [("one", "CREATE")]
     answer(heat)
     assert heat.work.run(REFRESH) > 0
     assert running(heat) == [("two", "CREATE")]
-    enrolled(heat, "three")
-    heat.work.run(REFRESH)
+    join(heat, "three")
     assert running(heat) == [("two", "CREATE")]  # one after the other
     answer(heat)
     heat.work.run(REFRESH)
@@ -241,33 +231,24 @@ def test_servers_labeled_during_an_operation_join_afterwards(heat):
     assert set(heat.resources(nested(heat, stack))) == {"one", "two", "three"}
 
 
-def test_servers_labeled_while_the_stack_is_busy_join_after_its_operation(heat):
-    enrolled(heat, "one")
+def test_servers_labeled_while_the_stack_is_busy_or_suspended_join_afterwards(heat):
     slow = define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60)
-    more = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow}
-    stack = heat.create(fleet(more=more))
-    answer(heat)
+    stack, _ = create(heat, "one", more={"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow})
     assert heat.states(stack)["group"] == "CREATE_COMPLETE"
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    join(heat, "two")
     assert running(heat) == []
-    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, "handle", {"status": "SUCCESS"}))
+    tell(heat, stack, "handle", status="SUCCESS")
     assert str(heat.settled(stack.id).status) == "COMPLETE"
     assert heat.work.run(REFRESH) == 1
     assert running(heat) == [("two", "CREATE")]
-
-
-def test_servers_labeled_while_the_stack_is_suspended_join_after_its_resume(heat):
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
     answer(heat)
+
     heat.visit(stack, Action.SUSPEND)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    join(heat, "three")
     assert running(heat) == []
     heat.visit(stack, Action.RESUME)
     heat.work.run(REFRESH)
-    assert running(heat) == [("two", "CREATE")]
+    assert running(heat) == [("three", "CREATE")]
 
 
 @pytest.mark.parametrize("action", [Action.SUSPEND, Action.CHECK])
@@ -292,8 +273,7 @@ def test_a_group_that_failed_is_left_to_the_next_update(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
     answer(heat, deploy_status_code=1)
-    enrolled(heat, "two")
-    heat.work.run(REFRESH)
+    join(heat, "two")
     assert running(heat) == []
     stack = heat.update(stack, fleet())
     assert running(heat) == [("one", "CREATE"), ("two", "CREATE")]
@@ -319,9 +299,7 @@ def test_a_member_that_never_reports_fails_after_the_timeout(heat):
 
 def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch):
     clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
-    enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
+    stack, _ = create(heat, "one")
     two = enrolled(heat, "two")
     heat.store.write(lambda tx: servers.change(tx, two, policy={"maintenance_windows": [NIGHT]}))
     heat.work.run(REFRESH)
@@ -332,11 +310,8 @@ def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch)
 
 
 def test_two_servers_of_one_name_stay_two_members(heat):
-    first = enrolled(heat, "same")
-    stack = heat.create(fleet())
-    answer(heat)
-    second = enrolled(heat, "same")
-    heat.work.run(REFRESH)
+    stack, first = create(heat, "same")
+    second = join(heat, "same")
     answer(heat)
     assert set(heat.resources(nested(heat, stack))) == {"same", f"same-{second[:8]}"}
     heat.store.write(lambda tx: servers.delete(tx, first))
@@ -345,10 +320,8 @@ def test_two_servers_of_one_name_stay_two_members(heat):
     assert set(heat.resources(nested(heat, stack))) == {f"same-{second[:8]}"}
 
 
-def test_a_deleted_group_is_not_refreshed(heat):
-    first = enrolled(heat, "one")
-    stack = heat.create(fleet())
-    answer(heat)
+def test_a_deleted_or_abandoned_group_is_not_refreshed(heat):
+    stack, first = create(heat, "one")
     stack = heat.update(stack, fleet(labels=None, servers={"one": first}))
     answer(heat)
     assert heat.read(server_lists.selectors_of, "p") == []
@@ -358,14 +331,12 @@ def test_a_deleted_group_is_not_refreshed(heat):
     assert str(heat.delete(stack).status) == "COMPLETE"
     assert heat.read(server_lists.selectors_of, "p") == []
 
-
-def test_an_abandoned_group_is_not_refreshed(heat):
-    stack = heat.create(fleet())
+    stack = heat.create(fleet(), "abandoned")
+    answer(heat)
     heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
     assert heat.read(server_lists.selectors_of, "p") == []
-    enrolled(heat, "one")
+    enrolled(heat, "two")
     assert heat.work.run(REFRESH) == 0
-    assert heat.deployments() == []
 
 
 @pytest.mark.parametrize(
@@ -390,8 +361,7 @@ def test_a_group_in_a_nested_stack_is_refreshed(heat):
     assert str(stack.status) == "COMPLETE"
     enrolled(heat, "one")
     heat.work.run(REFRESH)
-    [(name, action)] = running(heat)
-    assert (name, action) == ("one", "CREATE")
+    assert running(heat) == [("one", "CREATE")]
     answer(heat)
     child = heat.read(stacks.get, heat.resources(stack)["inner"].physical_id)
     assert heat.states(child)["group"] == "UPDATE_COMPLETE"

@@ -91,19 +91,7 @@ def test_without_the_option_nothing_runs(heat, machines, option):
     assert (stack.action, stack.status) == ("DELETE", "COMPLETE")
 
 
-def test_a_failed_undo_fails_the_deletion_which_can_be_retried(heat, machines):
-    stack = heat.delete(signal(heat, heat.create(on(machines[0].id))))
-    stack = signal(heat, stack, 3)
-    assert (stack.action, stack.status) == ("DELETE", "FAILED")
-    assert "non-zero status code: 3" in stack.reason
-    assert REMEDY in stack.reason
-
-    stack = heat.delete(stack)
-    assert entry(heat, machines[0].id)["config"] == SCRIPT
-    assert signal(heat, stack).status == "COMPLETE"
-
-
-def test_an_undo_ends_with_its_timeout_and_the_removal_of_the_server_gives_up(heat, machines):
+def test_a_failed_undo_fails_the_deletion_until_a_retry_or_the_removal_of_the_server(heat, machines):
     stack = heat.delete(signal(heat, heat.create(on(machines[0].id, options={"undo_timeout": 30}))))
     assert inputs(entry(heat, machines[0].id))["deploy_timeout"] == "30.0"
     heat.work.run(DEADLINE)
@@ -111,8 +99,15 @@ def test_an_undo_ends_with_its_timeout_and_the_removal_of_the_server_gives_up(he
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
     assert "Timed out: Waiting for the agent" in stack.reason
 
+    stack = signal(heat, heat.delete(stack), 3)
+    assert (stack.action, stack.status) == ("DELETE", "FAILED")
+    assert "non-zero status code: 3" in stack.reason
+    assert REMEDY in stack.reason
+
+    stack = heat.delete(stack)
+    assert entry(heat, machines[0].id)["config"] == SCRIPT
     heat.store.write(lambda tx: servers.delete(tx, machines[0].id))
-    assert heat.delete(stack).status == "COMPLETE"
+    assert heat.delete(signal(heat, stack, 1)).status == "COMPLETE"
 
 
 def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):

@@ -48,8 +48,6 @@ def test_a_changed_script_is_a_new_config_and_runs_again(heat):
     assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
     assert heat.leftovers(stack) == []
     with heat.store.read() as tx, pytest.raises(EntityNotFound):
-        from stoker.store import configs
-
         configs.get(tx, before["config"].physical_id, "p")
 
 
@@ -258,8 +256,6 @@ def test_a_failed_update_is_rolled_back_on_request(heat):
     assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
     assert set(heat.resources(stack)) == set(BASE)
     with heat.store.read() as tx:
-        from stoker.store import configs
-
         assert configs.get(tx, heat.resources(stack)["config"].physical_id, "p").config == "#!/bin/sh\necho"
     assert heat.leftovers(stack) == []
 
@@ -290,14 +286,6 @@ def test_a_deleted_stack_is_not_updated(heat):
     stack = heat.delete(heat.create(template({})))
     with pytest.raises(NotSupported):
         heat.update(stack, template({}))
-
-
-def test_another_type_replaces_the_resource(heat):
-    stack = heat.create(template({"x": {"type": "OS::Heat::RandomString"}}))
-    stack = heat.update(stack, template({"x": define("OS::Heat::Value", value=1)}))
-
-    assert heat.resources(stack)["x"].type == "OS::Heat::Value"
-    assert heat.leftovers(stack) == []
 
 
 def test_a_snapshot_changes_the_status_of_complete_resources_only(heat):

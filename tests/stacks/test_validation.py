@@ -13,7 +13,6 @@ from stoker.model.errors import StackValidationFailed, StokerError, UnknownUserP
 from stoker.stacks.templates import lookup
 from stoker.stacks.templates.prepare import StackRequest
 from stoker.stacks.templates.validation import describe_template
-from support.stacks import world
 from support.templates import VERSION, define, template
 
 #: Refused before anything is stored.
@@ -45,9 +44,9 @@ resources:
 NOT_FOUND = "could not be found. Resources of that type:"
 
 
-def test_all_errors_are_reported_with_lines_and_remedies(store):
+def test_all_errors_are_reported_with_lines_and_remedies(heat):
     with pytest.raises(StackValidationFailed) as caught:
-        world(store).create(WRONG, parameters={"count": "x"})
+        heat.create(WRONG, parameters={"count": "x"})
     assert caught.value.message.splitlines() == [
         "The Parameter (need) was not provided. (line 3)",
         "Parameter 'count' is invalid: \"x\" is not a number (line 4)",
@@ -83,8 +82,7 @@ def test_all_errors_are_reported_with_lines_and_remedies(store):
         ({"type": "wrong.yaml"}, "resources.r<wrong.yaml>.resources.v.properties: : Unknown Property valu"),
     ],
 )  # fmt: skip
-def test_an_invalid_property_is_reported_in_heats_wording(store, resource, words):
-    heat = world(store)
+def test_an_invalid_property_is_reported_in_heats_wording(heat, resource, words):
     version = f"heat_template_version: {VERSION}\n"
     files = {
         "inner.yaml": f"{version}parameters: {{p: {{type: number, constraints: [{{range: {{max: 5}}}}]}}}}\n",
@@ -112,17 +110,17 @@ def test_an_invalid_property_is_reported_in_heats_wording(store, resource, words
         ({"properties": {"value": {"str_replace": {"template": "x"}}}}, "resources.r.properties.value.str_replace: : "),
     ],
 )  # fmt: skip
-def test_other_errors_are_reported(store, resource, words):
+def test_other_errors_are_reported(heat, resource, words):
     resources = {"r": {"type": "OS::Heat::Value", **resource}, "r2": {"type": "OS::Heat::RandomString"}}
     with pytest.raises(StokerError) as caught:
-        world(store).create(template(resources))
+        heat.create(template(resources))
     assert caught.value.message.startswith(words)
 
 
-def test_a_single_kind_of_error_keeps_its_class(store):
+def test_a_single_kind_of_error_keeps_its_class(heat):
     said = template({}, parameters={"a": {"type": "string"}, "b": {"type": "string"}})
     with pytest.raises(UserParameterMissing) as caught:
-        world(store).create(said)
+        heat.create(said)
     assert caught.value.message == "The Parameter (a) was not provided.\nThe Parameter (b) was not provided."
 
 
@@ -139,8 +137,7 @@ def test_a_single_kind_of_error_keeps_its_class(store):
     ],
 )
 @pytest.mark.parametrize("is_nested", [False, True])
-def test_a_typing_error_in_an_output_refuses_the_stack(store, value, words, is_nested):
-    heat = world(store)
+def test_a_typing_error_in_an_output_refuses_the_stack(heat, value, words, is_nested):
     wrong = template({"value": define("OS::Heat::Value", value=1)}, outputs={"o": {"value": value}})
     outer, files = (template({"in": {"type": "i.yaml"}}), {"i.yaml": json.dumps(wrong)}) if is_nested else (wrong, {})
     with pytest.raises(StokerError) as caught:
@@ -151,9 +148,8 @@ def test_a_typing_error_in_an_output_refuses_the_stack(store, value, words, is_n
         describe_template(heat.engine, StackRequest(template=outer, files=files), show_nested=False)
 
 
-def test_an_update_policy_has_only_the_keys_of_its_type(store):
+def test_an_update_policy_has_only_the_keys_of_its_type(heat):
     policy = {"rolling_updates": {"max_batch_size": 1}}
-    heat = world(store)
     for resource in (
         define("OS::Heat::Value", value=1),
         define("OS::Heat::ResourceGroup", count=1, resource_def={"type": "OS::Heat::None"}),
@@ -163,8 +159,7 @@ def test_an_update_policy_has_only_the_keys_of_its_type(store):
     assert str(heat.create(template({"r": {"type": "OS::Heat::None", "update_policy": policy}})).status) == "COMPLETE"
 
 
-def test_validate_refuses_unknown_parameters(store):
-    heat = world(store)
+def test_validate_refuses_unknown_parameters(heat):
     said = template({}, parameters={"word": {"type": "string"}})
     for request in (
         StackRequest(said, parameters={"wrod": "x"}),
@@ -180,8 +175,7 @@ REFUSED = {"w": define("OS::Heat::Value", value={"get_param": "word"})}
 
 @pytest.mark.parametrize("is_nested", [False, True])
 @pytest.mark.parametrize("is_validated", [False, True])
-def test_a_refused_pattern_is_the_only_error(store, is_nested, is_validated):
-    heat = world(store)
+def test_a_refused_pattern_is_the_only_error(heat, is_nested, is_validated):
     said, files, given = template(REFUSED, parameters=PATTERN), {}, {"word": "x"}
     if is_nested:
         files, given = {"i.yaml": json.dumps(said)}, {}
@@ -202,8 +196,7 @@ OUTPUTS = {
 }
 
 
-def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(store):
-    heat = world(store)
+def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(heat):
     said = template({"value": define("OS::Heat::Value", value=1)}, outputs=OUTPUTS)
     stack = heat.create(said)
     assert str(stack.status) == "COMPLETE"
@@ -218,8 +211,7 @@ def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(store):
     assert "Warnings" not in describe_template(heat.engine, StackRequest(template=template({})), show_nested=False)
 
 
-def test_an_error_in_an_output_of_a_nested_template_is_a_warning(store):
-    heat = world(store)
+def test_an_error_in_an_output_of_a_nested_template_is_a_warning(heat):
     inner = (
         f"heat_template_version: {VERSION}\noutputs: {{o: {{value: {{get_param: nobody}}}}, p: {{value: 1, x: 2}}}}\n"
     )
@@ -246,36 +238,29 @@ REMOTE = "OS::Heat::Stack"
         ({"template": f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Parameter (p) was not provided'),
     ],
 )  # fmt: skip
-def test_an_invalid_remote_stack_is_refused_before_the_create(store, properties, words):
+def test_an_invalid_remote_stack_is_refused_before_the_create(heat, properties, words):
     with pytest.raises(StackValidationFailed) as caught:
-        world(store).create(template({"s": define(REMOTE, **properties)}))
+        heat.create(template({"s": define(REMOTE, **properties)}))
     assert caught.value.message.startswith(words)
 
 
-@pytest.mark.parametrize("given", [{}, {"p": {"get_param": "OS::stack_name"}}])
-def test_a_remote_stack_may_have_parameters(store, given):
-    inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string, default: x}}}}\n"
-    properties = {"template": inner, "parameters": given}
-    stack = world(store).create(template({"s": define(REMOTE, **properties)}))
-    assert str(stack.status) == "IN_PROGRESS"
-
-
-def test_a_remote_stack_may_have_parameters_known_at_run_time(store):
-    """Their values are known once the server is there."""
+def test_a_remote_stack_may_have_parameters(heat):
+    """Some are known at run time only."""
     inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"
-    properties = {"template": inner, "parameters": {"p": {"get_attr": ["server", "name"]}}}
-    resources = {"server": {"type": "OS::Nova::Server"}, "s": define(REMOTE, **properties)}
-    stack = world(store).create(template(resources))
-    assert str(stack.status) == "IN_PROGRESS"
+    for given in ("OS::stack_name", "late"):
+        value = {"get_param": given} if given != "late" else {"get_attr": ["server", "name"]}
+        remote = define(REMOTE, template=inner, parameters={"p": value})
+        stack = heat.create(template({"server": {"type": "OS::Nova::Server"}, "s": remote}), name=given[4:])
+        assert str(stack.status) == "IN_PROGRESS"
 
 
-def test_a_file_that_cannot_be_read_is_read_once(store, monkeypatch):
+def test_a_file_that_cannot_be_read_is_read_once(heat, monkeypatch):
 
     read = []
     monkeypatch.setattr(lookup, "parse_once", lambda text: read.append(text) or hot.parse(text))
     resources = {f"r{i}": {"type": "wrong.yaml"} for i in range(20)}
     with pytest.raises(StokerError, match=r"resources\.r19\.type: wrong\.yaml: "):
-        world(store).create(template(resources), files={"wrong.yaml": "nonsense: ["})
+        heat.create(template(resources), files={"wrong.yaml": "nonsense: ["})
     assert len(read) == 1
 
 
@@ -284,7 +269,7 @@ def test_a_site_without_a_provider_names_the_distribution_of_the_types_of_a_clou
     assert "are in plugins/openstack of Stoker's source: install it, or map the type" in remedy
 
 
-def test_properties_of_a_deployment_may_depend_on_a_condition_that_is_not_decided_yet(store):
+def test_properties_of_a_deployment_may_depend_on_a_condition_that_is_not_decided_yet(heat):
     nested = """
     heat_template_version: 2021-04-16
     parameters: {p: {type: number}}
@@ -296,15 +281,13 @@ def test_properties_of_a_deployment_may_depend_on_a_condition_that_is_not_decide
     """
     value = define("OS::Heat::Value", value=1)
     inner = define("nested.yaml", p={"get_attr": ["v", "value"]})
-    stack = world(store).create(template({"v": value, "n": inner}), files={"nested.yaml": nested})
+    stack = heat.create(template({"v": value, "n": inner}), files={"nested.yaml": nested})
     assert "The Software config (b) could not be found" in stack.reason
 
 
-def test_properties_of_a_groups_members_may_be_unknown_until_the_stack_exists(store):
+def test_properties_of_a_groups_members_may_be_unknown_until_the_stack_exists(heat):
     value = define("OS::Heat::Value", value={"value": "x"})
     member = define("OS::Heat::Value", get_attr=["v", "value"])
     group = define("OS::Heat::ResourceGroup", resource_def=member)
-    stack = world(store).create(
-        template({"v": value, "g": group}, outputs={"o": {"value": {"get_attr": ["g", "value"]}}})
-    )
+    stack = heat.create(template({"v": value, "g": group}, outputs={"o": {"value": {"get_attr": ["g", "value"]}}}))
     assert stack.status == "COMPLETE", stack.reason
