@@ -245,14 +245,6 @@ def test_list_join_refuses_invalid_arguments(world: Any, version: str, argument:
         hot.evaluate({"list_join": argument}, world(version, parameters={"text": "ab", "list": ["a"]}))
 
 
-@settings(max_examples=100)
-@given(st.lists(st.lists(st.text("ab", max_size=3), max_size=4), min_size=1, max_size=3))
-def test_list_join_undoes_splitting(lists: list[list[str]]) -> None:
-    joined = FUNCTIONS["list_join"].evaluate([",", *lists], NoWorld())
-    items = [item for items in lists for item in items]
-    assert joined.split(",") == (items or [""])
-
-
 @pytest.mark.parametrize(
     "bomb",
     [

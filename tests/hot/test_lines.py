@@ -52,10 +52,7 @@ def test_text_without_lines_has_no_line(source: str, path: list[str]) -> None:
     assert lines(source, [tuple(path)]) == {}
 
 
-def test_lines_are_found_in_json() -> None:
+def test_lines_are_found_in_json_and_before_an_unreadable_part() -> None:
     assert lines('{"a": {},\n "b": {"c":\n 1}}', [("b", "c")]) == {("b", "c"): 2}
-
-
-def test_the_lines_before_an_unreadable_part_are_found() -> None:
     deep = "b: 1\na: " + "[" * 900 + "]" * 900 + "\nc: 1"
     assert lines(deep, [("b",), ("a", 0), ("c",)]) == {("b",): 1, ("a", 0): 2}

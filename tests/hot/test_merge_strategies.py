@@ -32,6 +32,7 @@ def put(old: dict[str, Any], new: dict[str, Any], **strategies: Any) -> Any:
         ("text", "a", "b", "merge", "ab"),
         ("count", "1", 2.5, "merge", 3.5),
         ("map", {"a": 1}, {"b": 2}, "overwrite", {"b": 2}),
+        ("undefined", "a", "b", "merge", "b"),
     ],
 )  # fmt: skip
 def test_values_are_merged_by_their_strategy(name: str, old: Any, new: Any, strategy: str, value: Any) -> None:
@@ -41,10 +42,6 @@ def test_values_are_merged_by_their_strategy(name: str, old: Any, new: Any, stra
 
 def test_without_a_strategy_the_later_value_wins() -> None:
     assert put({"map": {"a": 1}, "x": 1}, {"map": {"b": 2}, "x": 2}) == {"map": {"b": 2}, "x": 2}
-
-
-def test_undefined_parameters_are_overwritten() -> None:
-    assert put({"unknown": "a"}, {"unknown": "b"}, default="merge") == {"unknown": "b"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from stoker.model.errors import StackValidationFailed
-from support.templates import define, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 
 def component(*configs, **more):
@@ -50,12 +50,10 @@ def test_an_invalid_component_is_refused(heat, configs, sentence):
         heat.create(template({"config": component(*configs)}))
 
 
-def content(heat, kind, **properties):
-    said = template(
-        {"it": define(f"OS::Heat::{kind}", **properties)},
-        outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
-    )
-    return heat.outputs(heat.create(said))["text"]
+def content(heat, kind, name="s", **properties):
+    resources = {"it": define(f"OS::Heat::{kind}", **properties), "other": config("o")}
+    outputs = {"text": {"value": {"get_attr": ["it", "config"]}}}
+    return heat.outputs(heat.create(template(resources, outputs=outputs), name))["text"]
 
 
 def test_cloud_config_is_yaml_below_its_header(heat):
@@ -67,10 +65,9 @@ def test_cloud_config_is_yaml_below_its_header(heat):
 def test_parts_of_a_message_are_joined(heat):
     one = {"config": "#!/bin/sh\n", "filename": "x-shellscript.sh", "subtype": "x-shellscript"}
     two = {"config": "ü", "filename": "cloud-config.txt"}
-    inner = content(heat, "MultipartMime", parts=[one])
-    text = email.message_from_string(
-        content_of(heat, [one, two, {"config": inner, "type": "multipart"}, {"config": "plain"}])
-    )
+    inner = {"config": content(heat, "MultipartMime", parts=[one]), "type": "multipart"}
+    parts = [one, two, inner, {"config": "plain"}, {"config": {"get_resource": "other"}}]
+    text = email.message_from_string(content(heat, "MultipartMime", "second", parts=parts))
     found = [
         (part.get_content_type(), part.get_filename(), part.get_payload(decode=True)) for part in text.get_payload()
     ]
@@ -79,23 +76,5 @@ def test_parts_of_a_message_are_joined(heat):
         ("text/cloud-config", "cloud-config.txt", "ü".encode()),
         ("text/x-shellscript", "x-shellscript.sh", b"#!/bin/sh\n"),
         ("text/plain", None, b"plain"),
+        ("text/plain", None, b"o"),
     ]
-
-
-def content_of(heat, parts):
-    said = template(
-        {"it": define("OS::Heat::MultipartMime", parts=parts)},
-        outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
-    )
-    return heat.outputs(heat.create(said, name="second"))["text"]
-
-
-def test_a_part_may_be_another_config(heat):
-    said = template(
-        {
-            "other": define("OS::Heat::SoftwareConfig", config="from elsewhere"),
-            "it": define("OS::Heat::MultipartMime", parts=[{"config": {"get_resource": "other"}}]),
-        },
-        outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
-    )
-    assert "from elsewhere" in heat.outputs(heat.create(said))["text"]

@@ -8,7 +8,6 @@ import pytest
 
 from stoker.model.errors import Invalid
 from stoker.store import events, queues
-from stoker.store import queues as stored
 from support.templates import define, template
 
 
@@ -21,9 +20,8 @@ def found(heat, name):
 
 
 def messages(heat, name):
-    with heat.store.read() as tx:
-        queue = queues.find(tx, heat.project, name)
-        return [json.loads(each.body) for each in stored.page_messages(tx, queue.id, limit=100, delayed=True)]
+    listed = heat.read(queues.page_messages, found(heat, name).id, limit=100, delayed=True)
+    return [json.loads(each.body) for each in listed]
 
 
 def test_a_queue_lives_as_long_as_its_resource(heat):
@@ -39,13 +37,10 @@ def test_a_queue_lives_as_long_as_its_resource(heat):
     assert found(heat, "mine") is None
 
 
-def test_a_queue_without_a_name_gets_one(heat):
+def test_a_queue_without_a_name_gets_one_and_an_invalid_name_is_the_reason_of_the_failure(heat):
     stack = heat.create(template({"q": queue()}))
     assert found(heat, heat.resources(stack)["q"].physical_id) is not None
-
-
-def test_an_invalid_queue_fails_with_the_reason(heat):
-    stack = heat.create(template({"q": queue(name="no queue")}))
+    stack = heat.create(template({"q": queue(name="no queue")}), "invalid")
     assert "is not a valid queue name" in stack.reason
 
 
@@ -77,23 +72,20 @@ SINK = {"type": "zaqar-queue", "target": "events", "ttl": 120}
 
 
 def test_every_event_goes_to_the_sinks(heat):
-    inner = json.dumps(template({"value": define("OS::Heat::Value", value=1)}))
-    stack = heat.create(
-        template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner}, environment={"event_sinks": [SINK]}
-    )
+    def happened():
+        payloads = [each["payload"] for each in messages(heat, "events")]
+        return [(payload["resource_name"], payload["resource_action"]) for payload in payloads]
+
+    files = {"inner.yaml": json.dumps(template({"value": define("OS::Heat::Value", value=1)}))}
+    stack = heat.create(template({"inner": {"type": "inner.yaml"}}), files=files, environment={"event_sinks": [SINK]})
     told = messages(heat, "events")
     assert {each["type"] for each in told} == {"os.heat.event"}
-    happened = [(each["payload"]["resource_name"], each["payload"]["resource_action"]) for each in told]
-    assert ("inner", "CREATE") in happened
-    assert ("value", "CREATE") in happened, "also of stacks inside"
-    recorded = {
-        each.id for each in heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
-    }
-    assert recorded <= {each["id"] for each in told}
+    assert ("inner", "CREATE") in happened()
+    assert ("value", "CREATE") in happened(), "also of stacks inside"
+    stored = heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    assert {each.id for each in stored} <= {each["id"] for each in told}
     heat.delete(stack)
-    assert ("s", "DELETE") in [
-        (each["payload"]["resource_name"], each["payload"]["resource_action"]) for each in messages(heat, "events")
-    ]
+    assert ("s", "DELETE") in happened()
 
 
 @pytest.mark.parametrize(

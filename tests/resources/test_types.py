@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from stoker.model.errors import StackValidationFailed
 from stoker.servers import enrollment
 from stoker.servers.presence import store_facts
-from stoker.stacks import outputs
 from stoker.store import servers
 from stoker.types import small
-from support.stacks import world
 from support.templates import config, define, deployment, server, template
 
 
@@ -40,8 +38,7 @@ def test_a_random_string_has_the_requested_characters(length, classes, sequence)
     assert sum(c in sequence for c in made) >= 2
 
 
-def test_random_strings_differ_and_are_kept(store):
-    heat = world(store)
+def test_random_strings_differ_and_are_kept(heat):
     made = template(
         {"a": {"type": "OS::Heat::RandomString"}, "b": {"type": "OS::Heat::RandomString"}},
         outputs={n: {"value": {"get_attr": [n, "value"]}} for n in "ab"} | {"ref": {"value": {"get_resource": "a"}}},
@@ -55,21 +52,16 @@ def test_random_strings_differ_and_are_kept(store):
     assert heat.outputs(stack) == before
 
 
-def test_the_obsolete_sequence_of_a_random_string_chooses_its_characters(store):
-    heat = world(store)
+def test_a_random_string_has_an_obsolete_sequence_and_minimums_that_fit_its_length(heat):
     resource = define("OS::Heat::RandomString", length=64, sequence="octdigits")
     stack = heat.create(template({"r": resource}, outputs={"o": {"value": {"get_resource": "r"}}}))
     assert set(heat.outputs(stack)["o"]) <= set("01234567")
     resource["properties"]["sequence"] = "greek"
     with pytest.raises(StackValidationFailed, match="greek"):
         heat.create(template({"r": resource}), name="wrong")
-
-
-def test_minimums_must_fit_the_length(store):
-    heat = world(store)
     resource = define("OS::Heat::RandomString", length=2, character_classes=[{"class": "digits", "min": 3}])
     with pytest.raises(StackValidationFailed, match="Length property cannot be smaller"):
-        heat.create(template({"r": resource}))
+        heat.create(template({"r": resource}), name="wrong")
 
 
 @pytest.mark.parametrize(
@@ -82,15 +74,13 @@ def test_minimums_must_fit_the_length(store):
         ("comma_delimited_list", "a,b", ["a", "b"]),
     ],
 )
-def test_a_value_is_converted_to_its_type(store, kind, value, typed):
-    heat = world(store)
+def test_a_value_is_converted_to_its_type(heat, kind, value, typed):
     resource = define("OS::Heat::Value", value=value, type=kind)
     outputs = {"v": {"value": {"get_attr": ["v", "value"]}}}
     assert heat.outputs(heat.create(template({"v": resource}, outputs=outputs))) == {"v": typed}
 
 
-def test_a_structured_deployment_puts_values_into_the_config(store):
-    heat = world(store)
+def test_a_structured_deployment_puts_values_into_the_config(heat):
     resources = {
         "config": define(
             "OS::Heat::StructuredConfig", group="json-file", config={"/etc/x": {"port": {"get_input": "port"}}}
@@ -112,24 +102,18 @@ def test_a_structured_deployment_puts_values_into_the_config(store):
     assert "The Parameter (port) was not provided" in stack.reason
 
 
-def test_a_deployed_server_is_the_enrolled_one_of_its_name(store):
-    from stoker.servers import enrollment
-    from stoker.servers.keys import Keys
-
-    heat = world(store)
-    enrolled, _, _ = store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
-    store.write(lambda tx: Keys(store, b"secret").issue(tx, enrolled.id))
+def test_a_deployed_server_is_the_enrolled_one_of_its_name(heat):
+    enrolled, _, _ = heat.store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
+    heat.store.write(lambda tx: heat.engine.env.keys.issue(tx, enrolled.id))
     stack = heat.create(template({"config": config(), "server": server("web1"), "d": deployment()}))
 
     assert heat.resources(stack)["server"].physical_id == enrolled.id
     assert len(heat.to_run(enrolled.id)) == 1
     heat.delete(stack)
-    with store.read() as tx:
-        assert enrollment.find(tx, "p", "web1").id == enrolled.id
+    assert heat.read(enrollment.find, "p", "web1").id == enrolled.id
 
 
-def test_the_facts_of_a_deployment_reach_the_agent(store):
-    heat = world(store)
+def test_the_facts_of_a_deployment_reach_the_agent(heat):
     extra = {"timeout": 90, "on_interrupt": "RERUN", "name": "last"}
     stack = heat.create(template({"config": config(), "server": server(), "d": deployment(**extra)}))
     server_id = heat.resources(stack)["server"].physical_id
@@ -149,24 +133,13 @@ def test_the_facts_of_a_deployment_reach_the_agent(store):
     }
 
 
-def test_every_resource_can_be_shown(store):
-    """What is accepted beforehand is answered later."""
-    heat = world(store)
-    resources = {"none": {"type": "OS::Heat::TestResource"}, "config": config(), "server": server()}
-    stack = heat.create(
-        template(resources, outputs={name: {"value": {"get_attr": [name, "show"]}} for name in resources})
-    )
-    assert heat.outputs(stack).keys() == resources.keys()
-    assert not any("output_error" in each for each in heat.read(outputs.all_values, heat.engine, stack))
-
-
-def test_every_resource_has_the_attribute_show(store):
-    heat = world(store)
+def test_every_resource_has_the_attribute_show(heat):
     resources = {
         "config": config("x", inputs=("word",)),
         "server": server(),
         "run": deployment(signal_transport="NO_SIGNAL", input_values={"word": "w"}),
         "value": define("OS::Heat::Value", value=1),
+        "none": {"type": "OS::Heat::TestResource"},
     }
     outputs = {name: {"value": {"get_attr": [name, "show"]}} for name in resources}
     outputs["name"] = {"value": {"get_attr": ["config", "show", "name"]}}
@@ -192,11 +165,11 @@ def test_every_resource_has_the_attribute_show(store):
     }
     assert found["run"].keys() >= {"config_id", "output_values", "status_reason", "creation_time"}
     # Nothing shows these but their stack.
-    assert (found["value"], found["server"]) == (None, None)
+    assert (found["value"], found["server"], found["none"]) == (None, None, None)
+    assert heat.output_errors(stack) == {}
 
 
-def test_a_secret_input_is_shown_redacted(store):
-    heat = world(store)
+def test_a_secret_input_is_shown_redacted(heat):
     run = deployment(signal_transport="NO_SIGNAL", input_values={"word": {"get_param": "hidden"}})
     said = template(
         {"config": config("x", inputs=("word",)), "server": server(), "run": run},
@@ -215,9 +188,8 @@ FACTS = {
 }
 
 
-def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store):
-    heat = world(store)
-    enrolled = store.write(lambda tx: enrollment.enroll(tx, heat.project, "web1")[0])
+def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(heat):
+    enrolled = heat.store.write(lambda tx: enrollment.enroll(tx, heat.project, "web1")[0])
     paths = {
         "address": ["server", "address"],
         "first": ["server", "first_address"],
@@ -229,31 +201,24 @@ def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store
         "role": ["server", "facts", "labels", "role"],
     }
     text = {"str_replace": {"template": "listen ADDRESS", "params": {"ADDRESS": {"get_attr": paths["address"]}}}}
-    stack = heat.create(
-        template(
-            {"server": server(name="web1"), "line": define("OS::Heat::Value", value=text)},
-            outputs={name: {"value": {"get_attr": path}} for name, path in paths.items()},
-        )
-    )
+    #: The facts of a server without an agent.
+    none = {name: ["none", name] for name in ("address", "networks", "os", "facts")}
+    paths |= {f"none_{name}": path for name, path in none.items()}
+    resources = {"server": server("web1"), "none": server("none"), "line": define("OS::Heat::Value", value=text)}
+    outputs = {name: {"value": {"get_attr": path}} for name, path in paths.items()}
+    stack = heat.create(template(resources, outputs=outputs))
     assert heat.resources(stack)["server"].physical_id == enrolled.id
     assert heat.outputs(stack) == dict.fromkeys(paths)
-    store.write(lambda tx: servers.change(tx, enrolled.id, labels={"role": "web"}))
+    heat.store.write(lambda tx: servers.change(tx, enrolled.id, labels={"role": "web"}))
     assert heat.outputs(stack) == dict.fromkeys(paths)
-    store.write(lambda tx: store_facts(tx, enrolled.id, FACTS))
+    heat.store.write(lambda tx: store_facts(tx, enrolled.id, FACTS))
     assert heat.outputs(stack) == {
+        **dict.fromkeys(paths),
         "address": "10.0.0.5",
         "first": "10.0.0.5",
         "networks": {"eth0": ["10.0.0.5"]},
         "first_of_eth0": "10.0.0.5",
         "family": "debian",
         "memory": 7941,
-        "rack": None,
         "role": "web",
     }
-
-
-def test_a_server_without_an_agent_has_no_facts(store):
-    heat = world(store)
-    outputs = {name: {"value": {"get_attr": ["server", name]}} for name in ("address", "networks", "os", "facts")}
-    stack = heat.create(template({"server": server(name="none")}, outputs=outputs))
-    assert heat.outputs(stack) == dict.fromkeys(outputs)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from stoker.types.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot, build
-from support.stacks import world
 from support.templates import config, define, template
 
 pytestmark = pytest.mark.slow
@@ -174,8 +173,7 @@ def test_cloud_init_reads_it(cloud_init, format, text, expected) -> None:
         assert any(kind == "text/x-shellscript" and "stoker-agent.pyz" in content for kind, content in found)
 
 
-def test_a_server_shows_its_user_data(store) -> None:
-    heat = world(store)
+def test_a_server_shows_its_user_data(heat) -> None:
     resources = {
         "script": config("#!/bin/sh\necho from the config"),
         "server": define(

@@ -10,7 +10,7 @@ from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.stack import Action
 from stoker.resources.base import WAKE
 from support.clock import Clock
-from support.stacks import signal_named
+from support.stacks import tell
 from support.templates import define, template
 
 
@@ -22,16 +22,12 @@ def waiting(count=1, **more):
                 "OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60, count=count, **more
             ),
         },
-        outputs={
-            "data": {"value": {"get_attr": ["condition", "data"]}},
-            "curl": {"value": {"get_attr": ["handle", "curl_cli"]}},
-            "endpoint": {"value": {"get_attr": ["handle", "endpoint"]}},
-        },
+        outputs={"data": {"value": {"get_attr": ["condition", "data"]}}},
     )
 
 
 def say(heat, stack, **details):
-    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, "handle", details))
+    tell(heat, stack, "handle", **details)
     return heat.settled(stack.id)
 
 
@@ -42,22 +38,17 @@ def later(heat, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_condition_waits_for_its_count_of_signals(heat):
-    stack = heat.create(waiting(2))
-    stack = say(heat, stack, data="one")
-    assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
-    stack = say(heat, stack, id="second", data={"a": 1}, reason="well")
+def test_a_condition_waits_for_its_count_of_signals_with_different_ids(heat):
+    stack = heat.create(waiting(3))
+    say(heat, stack, data="one")
+    for _ in range(2):
+        stack = say(heat, stack, id="second", data={"a": 1}, reason="well")
+        assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
+    stack = say(heat, stack, id="third", data=3)
     assert str(stack.status) == "COMPLETE"
-    assert json.loads(heat.outputs(stack)["data"]) == {"1": "one", "second": {"a": 1}}
+    assert json.loads(heat.outputs(stack)["data"]) == {"1": "one", "second": {"a": 1}, "third": 3}
     assert heat.work.jobs == []
     assert ("handle", "SIGNAL_COMPLETE") in heat.events(stack)
-
-
-def test_the_same_id_counts_once(heat):
-    stack = heat.create(waiting(2))
-    say(heat, stack, id="a")
-    assert str(say(heat, stack, id="a").status) == "IN_PROGRESS"
-    assert str(say(heat, stack, id="b").status) == "COMPLETE"
 
 
 def test_a_failure_signal_fails_the_condition_at_once(heat):
@@ -103,14 +94,6 @@ def test_unavailable_transports_are_named(heat):
         heat.create(said)
 
 
-def test_the_curl_command_of_a_handle_is_complete(heat):
-    stack = heat.create(waiting())
-    found = heat.outputs(stack)
-    assert found["endpoint"].endswith(f"/v1/p/stacks/s/{stack.id}/resources/handle/signal")
-    id = heat.resources(stack)["handle"].id
-    assert f"X-Auth-Token: {heat.engine.env.signal_tokens.token(id)}" in found["curl"]
-
-
 def test_a_delay_resource_waits(heat, monkeypatch):
     delay = define("OS::Heat::Delay", min_wait=5, max_jitter=1, actions=["CREATE", "DELETE"])
     stack = heat.create(template({"it": delay}))
@@ -148,19 +131,16 @@ def test_a_test_resource_is_replaced_as_configured(heat):
     assert heat.resources(stack)["it"].id != before
 
 
+LOGIN = ("auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name")
+
+
 @pytest.mark.parametrize(
     ("transport", "keys"),
     [
         ("TEMP_URL_SIGNAL", {"alarm_url"}),
-        (
-            "ZAQAR_SIGNAL",
-            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "queue_id"},
-        ),
+        ("ZAQAR_SIGNAL", {*LOGIN, "queue_id"}),
         ("CFN_SIGNAL", {"alarm_url"}),
-        (
-            "HEAT_SIGNAL",
-            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "alarm_url"},
-        ),
+        ("HEAT_SIGNAL", {*LOGIN, "alarm_url"}),
         ("NO_SIGNAL", set()),
     ],
 )
@@ -172,14 +152,13 @@ def test_a_handle_shows_its_signal_url(heat, transport, keys):
     assert said["token"] is said["endpoint"] is None
 
 
-def test_the_endpoint_of_a_handle_with_any_name_is_a_url(heat):
+def test_a_handle_with_any_name_has_a_url_and_a_complete_curl_command(heat):
     name = "a b?c;d☃"
-    stack = heat.create(
-        template(
-            {name: {"type": "OS::Heat::WaitConditionHandle"}},
-            outputs={key: {"value": {"get_attr": [name, key]}} for key in ("endpoint", "curl_cli")},
-        )
-    )
+    outputs = {key: {"value": {"get_attr": [name, key]}} for key in ("endpoint", "curl_cli")}
+    stack = heat.create(template({name: {"type": "OS::Heat::WaitConditionHandle"}}, outputs=outputs))
     shown = heat.outputs(stack)
-    assert shown["endpoint"].endswith("/resources/a%20b%3Fc%3Bd%E2%98%83/signal")
+    path = f"/v1/p/stacks/s/{stack.id}/resources/a%20b%3Fc%3Bd%E2%98%83/signal"
+    assert shown["endpoint"].endswith(path)
     assert shown["curl_cli"].endswith(shown["endpoint"])
+    token = heat.engine.env.signal_tokens.token(heat.resources(stack)[name].id)
+    assert f"X-Auth-Token: {token}" in shown["curl_cli"]
