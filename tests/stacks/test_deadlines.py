@@ -9,8 +9,6 @@ import pytest
 from stoker.deployments import runs, service
 from stoker.deployments.run_end import DEADLINE as RUN_DEADLINE
 from stoker.deployments.run_end import limit_of
-from stoker.deployments.run_plan import RunRequest
-from stoker.model.config import Content
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store.runs import page_output

@@ -19,7 +19,7 @@ from stoker.deployments.run_plan import RunRequest
 from stoker.model.config import Content
 from stoker.model.deployment import Check, CheckState, Deployment
 from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
-from stoker.model.server import Kind, Server
+from stoker.model.server import Kind
 from stoker.model.stack import Action, Stack
 from stoker.policy import authorizer
 from stoker.stacks import repetition
@@ -101,8 +101,7 @@ def _template(properties: Mapping[str, Any], options: Mapping[str, Any] | None =
 
 
 def enroll(heat: World, **more: Any) -> None:
-    values = {"kind": Kind.ENROLLED, "key_generation": 1, "created_at": datetime.now(UTC), **more}
-    heat.store.write(lambda tx: servers.add(tx, Server(id=SERVER, project_id="p", name="web1", **values)))
+    Fleet(heat).enroll("web1", id=SERVER, **more)
 
 
 def create(

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import json
-from uuid import uuid4
 
 import pytest
-from msgspec.structs import replace
 
 from stoker.model.config import needed_groups
 from stoker.model.errors import Conflict, StackValidationFailed
-from stoker.model.server import Kind, Server
 from stoker.model.trigger import TargetStatus
 from stoker.servers.presence import store_facts
 from stoker.stacks.prechecks import PROGRAMS, PlannedDeployment, Prechecks
 from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import list_programs
+from support.fleet import Fleet
 from support.templates import define, deployment, on, server, template
 
 HOOKS = ("ansible", "script")
 NO_ANSIBLE = "app.properties.server: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
 
 
-def enroll(heat, name="web1", hooks=HOOKS, project="p", policy=None):
-    def do(tx):
-        new = Server(id=str(uuid4()), project_id=project, name=name, kind=Kind.ENROLLED, hooks=hooks, created_at=tx.now)
-        servers.add(tx, replace(new, key_generation=1, policy=policy))
-        return new.id
-
-    return heat.store.write(do)
+def enroll(heat, name="web1", hooks=HOOKS, **more):
+    (server,) = Fleet(heat).enroll(name, hooks=hooks, **more)
+    return server.id
 
 
 def software(group="cobol", **properties):
@@ -92,7 +86,7 @@ def test_a_config_that_may_run_is_not_refused(heat, config):
 
 def test_a_server_whose_hooks_are_not_known_is_not_refused(heat):
     """A server with OpenStack's agent, an agent that has not polled yet, and a server of another project."""
-    stranger = enroll(heat, name="web2", project="q")
+    stranger = enroll(heat, name="web2", project_id="q")
     resources = {"config": software(), "server": server("web1"), "app": deployment()}
     assert str(heat.create(template(resources)).status) == "IN_PROGRESS"
     enroll(heat, hooks=())

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from stoker.model.errors import ActionInProgress, StackValidationFailed
-from stoker.model.server import Kind, Server
 from stoker.model.stack import Action
 from stoker.servers.presence import store_facts
 from stoker.stacks import export
@@ -18,6 +16,7 @@ from stoker.store import audit, resources, server_lists, servers, stacks
 from stoker.store.sql import sql
 from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
 from support.clock import Clock
+from support.fleet import Fleet
 from support.stacks import tell
 from support.statements import recorded_statements
 from support.templates import config, define, deployment, server, template
@@ -27,15 +26,9 @@ NIGHT = {"cron": "0 2 * * *", "minutes": 120}
 DOCS = Path(__file__).parents[2] / "docs" / "groups.md"
 
 
-def enrolled(heat, name, labels=WEB, project="p"):
-    def do(tx):
-        made = Server(
-            id=str(uuid4()), project_id=project, name=name, kind=Kind.ENROLLED, labels=labels, created_at=tx.now
-        )
-        servers.add(tx, made)
-        return made.id
-
-    return heat.store.write(do)
+def enrolled(heat, name, labels=WEB, **more):
+    (server,) = Fleet(heat).enroll(name, labels=labels, **more)
+    return server.id
 
 
 def label(heat, id, **labels):
@@ -109,7 +102,7 @@ def test_servers_with_all_labels_that_the_selector_matches_are_members(heat):
     enrolled(heat, "one", {"role": "web", "zone": "a"})
     enrolled(heat, "two", {"role": "web", "zone": "b"})
     enrolled(heat, "three", {"role": "db", "zone": "a"})
-    enrolled(heat, "other", {"role": "web", "zone": "a"}, project="q")
+    enrolled(heat, "other", {"role": "web", "zone": "a"}, project_id="q")
     stack = heat.create(fleet(labels={"role": "web", "zone": "a"}))
     assert running(heat) == [("one", "CREATE")]
     answer(heat, result="r")

@@ -20,7 +20,7 @@ from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.config import Content
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
-from stoker.model.server import Kind, Server
+from stoker.model.server import Server
 from stoker.policy import authorizer
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import STACK
@@ -31,6 +31,7 @@ from stoker.store import artifacts, audit, deployments, documents, servers
 from support.blocking import until_blocked
 from support.clock import Clock
 from support.deployments import Env
+from support.fleet import Fleet
 from support.stacks import World, world
 from support.templates import config, define, deployment, server, template
 
@@ -61,12 +62,9 @@ def governed(policy: Any = None, **more: Any) -> dict[str, Any]:
     return made
 
 
-def add(heat: World, policy: Any = None, project: str = "p", **more: Any) -> None:
+def add(heat: World, policy: Any = None, **more: Any) -> None:
     """A server that no stack made."""
-    made = Server(
-        id=ID, project_id=project, name="web1", kind=Kind.ENROLLED, created_at=datetime.now(UTC), policy=policy, **more
-    )
-    heat.store.write(lambda tx: servers.add(tx, made))
+    Fleet(heat).enroll("web1", id=ID, policy=policy, **{"key_generation": 0, **more})
 
 
 def find(heat: World, id: str) -> Server:

@@ -39,15 +39,19 @@ class Fleet:
 
     def servers(self, count: int, labels: Mapping[str, str] | None = None, **more: Any) -> list[Server]:
         """Add ``count`` enrolled servers."""
-        added = [self.server(f"s{number}-{uuid4().hex[:6]}", labels, **more) for number in range(count)]
+        return self.enroll(*(f"s{number}-{uuid4().hex[:6]}" for number in range(count)), labels=labels, **more)
+
+    def enroll(self, *names: str, **more: Any) -> list[Server]:
+        """Add enrolled servers of these names."""
+        added = [self.server(name, **more) for name in names]
         self.world.store.write(lambda tx: [servers.add(tx, server) for server in added])
         return added
 
     def server(self, name: str, labels: Mapping[str, str] | None = None, **more: Any) -> Server:
         """Return an enrolled server that is not stored yet."""
-        values = {"project_id": self.world.project, "kind": Kind.ENROLLED, "key_generation": 1, **more}
+        values = {"id": str(uuid4()), "project_id": self.world.project, "kind": Kind.ENROLLED, "key_generation": 1}
         with self.world.store.read() as tx:
-            return Server(id=str(uuid4()), name=name, labels=labels or {}, created_at=tx.now, **values)
+            return Server(**{**values, "name": name, "labels": labels or {}, "created_at": tx.now, **more})
 
     def config(self, **said: Any) -> str:
         """Add a config and return its id."""

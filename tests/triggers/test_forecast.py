@@ -33,7 +33,7 @@ def create(fleet):
 
 
 def predict(fleet, begin=DAY, end=DAY + timedelta(days=1), limit=100):
-    return fleet.world.read(forecast, fleet.world.engine, fleet.world.project, begin, end, limit)[:2]
+    return fleet.world.read(forecast, fleet.world.engine, fleet.world.project, begin, end, limit)
 
 
 def hours(times):
@@ -47,43 +47,36 @@ def test_the_times_of_all_schedules_are_in_order(fleet, create):
     create("vienna", on, cron="0 8 * * *", timezone="Europe/Vienna")
     create("disabled", on, cron="* * * * *", enabled=False)
     create("tomorrow", on, at="2035-06-02T00:00:00Z")
-    times, more = predict(fleet)
+    times, more, _ = predict(fleet)
     assert hours(times) == [("morning", 6), ("vienna", 6), ("once", 6), ("morning", 7)]
     assert not more
-    first, more = predict(fleet, limit=2)
+    first, more, _ = predict(fleet, limit=2)
     assert (hours(first), more) == ([("morning", 6), ("vienna", 6)], True)
-    later, _ = predict(fleet, begin=DAY + timedelta(hours=7))
+    later, *_ = predict(fleet, begin=DAY + timedelta(hours=7))
     assert hours(later) == [("morning", 7)]  # the begin belongs to the range
-    assert predict(fleet, end=DAY + timedelta(hours=6)) == ([], False)  # its end does not
+    assert predict(fleet, end=DAY + timedelta(hours=6))[:2] == ([], False)  # its end does not
+    engine, end = fleet.world.engine, DAY + timedelta(days=1)
+    assert fleet.world.read(forecast, engine, "another project", DAY, end, 10) == ([], False, [])
 
 
-def test_servers_outside_their_windows_wait(fleet, create):
-    (free,), (night,), (later,) = fleet.servers(1), fleet.servers(1, policy=NIGHT), fleet.servers(1, policy=LATER)
+def test_servers_outside_their_windows_wait_unless_it_is_for_a_preview(fleet, create):
+    (free,), (later,) = fleet.servers(1), fleet.servers(1, policy=LATER)
+    (night,) = fleet.servers(1, policy=NIGHT, modes=("preview",))
     create("job", [free, night, later], cron="0 12,22 * * *")
-    noon, evening = predict(fleet)[0]
+    create("preview", [night], cron="30 12 * * *", trigger={"mode": "PREVIEW"})
+    noon, preview, evening = predict(fleet)[0]
     assert (noon.servers, noon.waiting, noon.waits_until) == (3, 2, DAY.replace(hour=23))
+    assert (preview.servers, preview.waiting, preview.waits_until) == (1, 0, None)
     assert (evening.servers, evening.waiting, evening.waits_until) == (3, 1, DAY.replace(hour=23))
-
-
-def test_a_preview_waits_for_no_window(fleet, create):
-    on = fleet.servers(1, policy=NIGHT, modes=("preview",))
-    create("job", on, cron="0 12 * * *", trigger={"mode": "PREVIEW"})
-    ((entry,), _) = predict(fleet)
-    assert (entry.servers, entry.waiting, entry.waits_until) == (1, 0, None)
 
 
 def test_a_schedule_that_could_not_start_says_why(fleet, create):
     (server,) = fleet.servers(1)
     create("job", [server], cron="0 12 * * *")
     fleet.world.store.write(lambda tx: servers.delete(tx, server.id))
-    ((entry,), _) = predict(fleet)
+    ((entry,), *_) = predict(fleet)
     assert (entry.servers, entry.waits_until) == (0, None)
     assert "could not be found" in entry.problem
-
-
-def test_another_project_has_no_part_in_it(fleet, create):
-    create("job", fleet.servers(1), cron="0 12 * * *")
-    assert fleet.world.read(forecast, fleet.world.engine, "other", DAY, DAY + timedelta(days=1), 10) == ([], False, [])
 
 
 def test_the_windows_of_the_servers_are_periods(fleet, create):
@@ -94,9 +87,8 @@ def test_the_windows_of_the_servers_are_periods(fleet, create):
         *fleet.servers(1, policy={"maintenance_windows": adjoining}),
     ]
     create("job", on, cron="0 12 * * *")
-    with fleet.world.store.read() as tx:
-        begin = DAY + timedelta(hours=22, minutes=30)
-        found = forecast(tx, fleet.world.engine, fleet.world.project, begin, begin + timedelta(days=1), 10).windows
+    begin = DAY + timedelta(hours=22, minutes=30)
+    found = predict(fleet, begin, begin + timedelta(days=1)).windows
     (id,) = {period.schedule_id for period in found}
     assert id
     hour = [(period.servers, period.begin - DAY, period.end - DAY) for period in found]

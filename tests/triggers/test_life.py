@@ -27,16 +27,19 @@ def test_all_targets_run_at_once_and_succeed(fleet):
     assert (ended.status, ended.status_reason) == ("COMPLETE", "All 3 succeeded")
 
 
-def test_at_most_max_concurrent_targets_run_in_order(fleet):
+def test_at_most_max_concurrent_targets_run_in_order_and_continue_after_a_failure(fleet):
     trigger = fleet.trigger_over(5, max_concurrent=2)
-    begun = []
+    begun, codes = [], [0, 1, 0, 0, 0]
     while running := fleet.running(trigger):
         assert len(running) <= 2
         begun += [each.id for each in running if each.id not in begun]
-        fleet.end(running[0])
+        fleet.end(running[0], codes[begun.index(running[0].id)])
         fleet.exact(trigger)
     assert [each.deployment_id for each in fleet.targets(trigger)] == begun
-    assert fleet.now(trigger).status == "COMPLETE"
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 4, "failed": 1, "cancelled": 0}
+    ended = fleet.now(trigger)
+    assert (ended.status, ended.status_reason) == ("FAILED", "1 of 5 failed")
+    assert "non-zero status code: 1" in fleet.targets(trigger)[1].status_reason
 
 
 def test_a_trigger_with_many_targets_continues_by_a_job(fleet):
@@ -51,16 +54,6 @@ def test_a_target_without_signal_completes_at_once(fleet):
     trigger = fleet.trigger_over(5, max_concurrent=2, signal_transport="NO_SIGNAL")
     assert fleet.exact(trigger)["complete"] == 5
     assert trigger.status == "COMPLETE"
-
-
-def test_a_failure_is_reported_and_other_targets_continue(fleet):
-    trigger = fleet.trigger_over(3, max_concurrent=1)
-    for code in (0, 1, 0):
-        fleet.end(fleet.running(trigger)[0], code)
-    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 2, "failed": 1, "cancelled": 0}
-    ended = fleet.now(trigger)
-    assert (ended.status, ended.status_reason) == ("FAILED", "1 of 3 failed")
-    assert "non-zero status code: 1" in fleet.targets(trigger)[1].status_reason
 
 
 @pytest.mark.parametrize(("most", "begun"), [(0, 1), (20, 3), (50, 6), (100, 10)])

@@ -44,11 +44,9 @@ def test_other_differences_matter(first, second):
     assert normalize(first, ["web1", "10.0.0.1"]) != normalize(second, ["web1", "10.0.0.1"])
 
 
-def on(fleet, *names, **more):
+def on(fleet, *names):
     """A trigger on servers with these names, and its deployments."""
-    made = [fleet.server(name) for name in names]
-    fleet.world.store.write(lambda tx: [servers.add(tx, server) for server in made])
-    trigger = fleet.trigger(config_id=fleet.config(**more), servers=[server.id for server in made])
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.enroll(*names)])
     return trigger, fleet.running(trigger)
 
 
@@ -77,11 +75,8 @@ def test_the_addresses_that_an_agent_reports_are_its_servers_own(fleet):
     trigger, running = on(fleet, "one", "two")
     for number, deployment in enumerate(running):
         facts = {"hostname": f"host-{number}", "networks": {"eth0": [f"10.0.0.{number}", f"fd00::{number}"]}}
-        fleet.world.store.write(
-            lambda tx, id=deployment.server_id, facts=facts: servers.put_facts(
-                tx, servers.get(tx, id, fleet.world.project), None, facts
-            )
-        )
+        server = fleet.world.read(servers.get, deployment.server_id, fleet.world.project)
+        fleet.world.store.write(lambda tx, server=server, facts=facts: servers.put_facts(tx, server, None, facts))
     for number, deployment in enumerate(running):
         text = f"host-{number} 10.0.0.{number} [fd00::{number}] {deployment.server_id} {deployment.id}"
         fleet.end(deployment, deploy_stdout=text, deploy_stderr="same")
@@ -118,14 +113,12 @@ def test_a_run_that_begins_again_has_no_result(fleet):
 
 
 def test_no_secret_is_in_a_digest_or_a_group(fleet):
-    password = {"name": "password", "secret": True}
-    made = [fleet.server(name) for name in ("one", "two")]
-    fleet.world.store.write(lambda tx: [servers.add(tx, server) for server in made])
     digests = []
-    for server, value in zip(made, ("correct-horse", "battery-staple"), strict=True):
-        trigger = fleet.trigger(
-            config_id=fleet.config(inputs=[password]), servers=[server.id], input_values={"password": value}
-        )
+    config = fleet.config(inputs=[{"name": "password", "secret": True}])
+    values = {"one": "correct-horse", "two": "battery-staple"}
+    for server in fleet.enroll(*values):
+        value = values[server.name]
+        trigger = fleet.trigger(config_id=config, servers=[server.id], input_values={"password": value})
         fleet.end(fleet.running(trigger)[0], deploy_stdout=f"login {value}")
         ((group,), _) = groups(fleet, trigger)
         assert group.stdout == "login ******"

@@ -20,7 +20,6 @@ from stoker.objects.operations import New, WriteCallbacks
 from stoker.stacks import signals
 from stoker.stacks.signals import InboundSignals
 from stoker.store import configs, deployments, objects, queues, runs, site
-from stoker.store import runs as stored
 
 NAMES = ("CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
 RESULT = {"deploy_stdout": "out", "deploy_stderr": "", "deploy_status_code": 0, "size": "5"}
@@ -80,21 +79,6 @@ def arrive(fleet, transport, deployment, said):
         case _:
             run = parse_qs(urlsplit(inputs["deploy_signal_id"]).query)["run"][0]
             write(lambda tx: signals.deliver(tx, fleet.world.engine, deployment, said, number=run))
-
-
-@pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_result_ends_the_run_and_the_trigger(fleet, one, transport, code):
-    trigger, made = one(transport)
-    assert inputs_of(fleet, made)["deploy_signal_transport"] == transport
-    arrive(fleet, transport, made, {**RESULT, "deploy_status_code": code})
-    assert fleet.exact(trigger)["failed" if code else "complete"] == 1
-    found = now(fleet, made)
-    assert (found.output_values["size"], found.output_values["deploy_stdout"]) == ("5", "out")
-    with fleet.world.store.read() as tx:
-        assert [each.data for each in runs.page_output(tx, made.id, 0).chunks] == ["out"]
-        (run,) = stored.list_all(tx, deployments.get(tx, made.id))
-    assert (run.status, run.status_code, run.requested_by) == (found.status, str(code), "ann")
 
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL"])
@@ -185,10 +169,24 @@ def test_the_queue_or_container_is_deleted_with_the_deployment(fleet, one, trans
         assert deployments.find(tx, made.id) is None
 
 
+def is_result_of(fleet, deployment, code):
+    """Whether the outputs, the log and the last run of a deployment are of ``RESULT`` with this code."""
+    with fleet.world.store.read() as tx:
+        found = deployments.get(tx, deployment.id)
+        output = [each.data for each in runs.page_output(tx, found.id, 0).chunks]
+        last, *_ = runs.list_all(tx, found)
+    assert (found.output_values["size"], found.output_values["deploy_stdout"]) == ("5", "out")
+    assert output == ["out"] * last.number
+    return (last.status, last.status_code) == (found.status, code)
+
+
 @pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
-def test_a_retried_run_has_its_own_result(fleet, one, transport):
+def test_a_result_ends_the_run_and_the_trigger_and_a_retried_run_has_its_own(fleet, one, transport):
     trigger, made = one(transport, timeout=60)
-    arrive(fleet, transport, made, {**RESULT, "deploy_status_code": 1})
+    assert inputs_of(fleet, made)["deploy_signal_transport"] == transport
+    arrive(fleet, transport, made, {**RESULT, "deploy_status_code": 3})
+    assert fleet.exact(trigger)["failed"] == 1
+    assert is_result_of(fleet, made, "3")
     again = fleet.retry(made)
     assert fleet.exact(trigger)["running"] == 1
     after = inputs_of(fleet, again)
@@ -197,8 +195,9 @@ def test_a_retried_run_has_its_own_result(fleet, one, transport):
         assert after["deploy_signal_id"].endswith("&run=2")
     arrive(fleet, transport, again, RESULT)
     assert fleet.exact(trigger)["complete"] == 1
+    assert is_result_of(fleet, made, "0")
     with fleet.world.store.read() as tx:
-        found = stored.list_all(tx, deployments.get(tx, made.id))
+        found = runs.list_all(tx, deployments.get(tx, made.id))
     assert [(each.number, each.status) for each in found] == [(2, "COMPLETE"), (1, "FAILED")]
     assert [each.requested_by for each in found] == ["bob", "ann"]
     fleet.delete(trigger)

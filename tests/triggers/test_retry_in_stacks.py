@@ -165,10 +165,6 @@ def test_a_remediation_that_failed_before_a_suspension_runs_again_in_place(fleet
     assert fleet.world.states(stack)["a"] == "RESUME_COMPLETE"
 
 
-def source_of(fleet, stack):
-    return fleet.world.read(stacks.source, stack.id)
-
-
 def test_a_retry_that_would_run_nothing_is_refused(fleet):
     (server,) = fleet.servers(1)
     run = deployment(server.id)
@@ -178,7 +174,7 @@ def test_a_retry_that_would_run_nothing_is_refused(fleet):
     fleet.world.report(failed, deploy_status_code=1)
     without = json.loads(json.dumps(template(a=run)))
     without["resources"]["a"]["properties"]["actions"] = ["DELETE"]
-    changed = replace(source_of(fleet, stack), template=without)
+    changed = replace(fleet.world.read(stacks.source, stack.id), template=without)
     fleet.world.store.write(lambda tx: stacks.set_source(tx, stack.id, changed))
     with pytest.raises(Conflict, match=r"would not run the deployment .* again"):
         fleet.retry(of(fleet, server))

@@ -13,6 +13,7 @@ from stoker.model.errors import EntityNotFound, Invalid, RequestLimitExceeded, U
 from stoker.servers.presence import store_facts
 from stoker.stacks.engine import Limits
 from stoker.store import configs, deployments, servers, stacks
+from stoker.triggers import request
 from support.fleet import COMPONENT, Fleet
 from support.stacks import world
 from support.templates import define
@@ -98,14 +99,12 @@ def test_a_deployment_is_triggered_by_resource_and_by_id(fleet, shop):
     assert trigger.stack_id == shop.id
 
 
-def test_a_trigger_may_name_some_of_the_servers(fleet, shop):
+def test_a_trigger_may_name_servers_with_and_without_a_deployment(fleet, shop):
     own = unchanged(fleet, shop)[0]
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[own[1].server_id, own[1].server_id])
     (made,) = fleet.running(trigger)
     assert (made.server_id, made.input_values) == (own[1].server_id, own[1].input_values)
 
-
-def test_a_server_without_a_deployment_gets_the_components_defaults(fleet, shop):
     (other,) = fleet.servers(1)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[other.name])
     (made,) = fleet.running(trigger)
@@ -220,19 +219,15 @@ def test_a_deployment_of_a_rest_client_is_triggered_from_its_config(fleet):
         assert configs.get(tx, second.config_id, "p").name == "job_ONE_TWO"
 
 
-def test_a_trigger_may_have_a_name(fleet, shop):
-    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", name="nightly")
-    assert trigger.name == "nightly"
-    with fleet.world.store.read() as tx:
-        assert {configs.get(tx, each.config_id, "p").name for each in fleet.running(trigger)} == {"nightly"}
-
-
-def test_long_names_are_shortened(fleet):
+def test_a_trigger_may_have_a_name_and_long_ones_are_shortened(fleet):
     (server,) = fleet.servers(1)
     trigger = fleet.trigger(config_id=fleet.config(name="n" * 255), servers=[server.id], action="A" * 255)
     assert len(trigger.name) == 255
     trigger = fleet.trigger(config_id=fleet.config(name="n" * 255), servers=[server.id], action="BACKUP")
     assert fleet.targets(trigger)[0].name.endswith("n_BACKUP")
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id], name="nightly")
+    (made,) = fleet.running(trigger)
+    assert (trigger.name, fleet.world.read(configs.get, made.config_id, "p").name) == ("nightly", "nightly")
 
 
 SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
@@ -285,8 +280,6 @@ def test_a_refused_trigger_starts_nothing(fleet, changes, words):
     ],
 )
 def test_odd_values_are_accepted_or_refused(odd, name):
-    from stoker.triggers import request
-
     try:
         request.parse({**SAID, name: odd})
     except Invalid as error:
@@ -294,15 +287,13 @@ def test_odd_values_are_accepted_or_refused(odd, name):
         assert len(error.message) < 600
 
 
-def test_a_trigger_of_a_config_needs_servers(fleet):
+def test_a_trigger_of_a_config_needs_known_servers(fleet):
     with pytest.raises(Invalid, match="servers, labels or a selector are needed"):
         fleet.trigger(config_id=fleet.config())
     fleet.world.create(template(app=COMPONENT), "alone")
     with pytest.raises(Invalid, match="no deployment has brought that"):
         fleet.trigger(stack="alone", resource="app", action="BACKUP")
 
-
-def test_an_unknown_server_is_refused(fleet):
     fleet.world.create(template(app=COMPONENT, on=deployment("app", "some-nova-server")), "shop")
     with pytest.raises(EntityNotFound, match="some-nova-server"):
         fleet.trigger(**SAID)
@@ -425,7 +416,7 @@ def test_max_concurrent_counts_servers(fleet):
     assert fleet.exact(silent)["complete"] == 4
 
 
-def test_a_run_that_fails_or_disappears_lets_the_next_one_of_its_server_start(fleet):
+def test_a_run_that_fails_or_disappears_lets_the_next_one_of_its_server_start_until_the_trigger_ends(fleet):
     (server,) = fleet.servers(1)
     databases(fleet, server)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
@@ -438,10 +429,6 @@ def test_a_run_that_fails_or_disappears_lets_the_next_one_of_its_server_start(fl
     again = fleet.again(trigger)
     assert values_in_order(fleet, again) == [["b"], ["c"]]
 
-
-def test_the_queue_of_a_server_ends_with_its_trigger(fleet):
-    (server,) = fleet.servers(1)
-    databases(fleet, server)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_fail_percentage=0)
     fleet.end(fleet.running(trigger)[0], 1)
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 1, "cancelled": 2}

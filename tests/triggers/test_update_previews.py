@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from stoker.model.artifact import Artifact, ArtifactKind
-from stoker.model.server import Kind, Server
 from stoker.stacks import operations
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
-from stoker.store import artifacts, configs, servers, stacks, targets, triggers
+from stoker.store import artifacts, configs, stacks, targets, triggers
 from stoker.triggers import update_previews
+from support.fleet import Fleet
 from support.stacks import World
 from support.templates import config, define, deployment, server, template
 
@@ -27,19 +27,7 @@ DEPLOYMENT = "OS::Heat::SoftwareDeployment"
 
 def enroll(heat: World, *names: str, labels: dict[str, str] | None = None) -> list[str]:
     """Enrolled servers whose agents can preview."""
-    ids = [f"00000000-0000-4000-8000-{abs(hash(name)) % 10**12:012d}" for name in names]
-    for id, name in zip(ids, names, strict=True):
-        new = Server(
-            id=id,
-            project_id="p",
-            name=name,
-            kind=Kind.ENROLLED,
-            modes=("preview",),
-            labels=labels or {},
-            created_at=datetime.now(UTC),
-        )
-        heat.store.write(lambda tx, new=new: servers.add(tx, new))
-    return ids
+    return [server.id for server in Fleet(heat).enroll(*names, labels=labels, modes=("preview",))]
 
 
 def preview(heat: World, text: Any, stack: Any = None, files: dict[str, str] | None = None) -> dict[str, Any]:
