@@ -203,7 +203,7 @@ def test_the_retry_of_a_trigger_runs_that_was_cancelled_while_a_later_time_repla
     servers = [server.id for server in clock.fleet.servers(5)]
     made = clock.create(trigger={**clock.trigger, "servers": servers, "max_concurrent": 1})
     for _ in range(2):
-        made = clock.put(made, timedelta(seconds=1))
+        made = clock.start(made)
     newer, replaced = clock.begun()
     assert clock.fleet.cancel(replaced).status == "CANCELLED"
     retried = clock.fleet.again(replaced, only_failed=False)
