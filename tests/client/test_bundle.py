@@ -26,15 +26,16 @@ resources:
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
+    """Writes files below the working directory, by their names."""
     monkeypatch.chdir(tmp_path)
 
-    def put(**texts: str) -> None:
-        for name, text in texts.items():
-            path = tmp_path / name.replace("__", "/").replace("_yaml", ".yaml").replace("_sh", ".sh")
+    def write(files: dict[str, str | bytes]) -> None:
+        for name, content in files.items():
+            path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    return put
+    return write
 
 
 def nested(*names: str) -> str:
@@ -46,22 +47,64 @@ def with_file(name: str) -> str:
     return f"heat_template_version: 2021-04-16\noutputs: {{o: {{value: {{get_file: {name}}}}}}}\n"
 
 
-def test_text_is_sent_unchanged(write):
-    write(web_yaml=MAIN, scripts__go_sh="#!/bin/sh\n")
-
-    bundle = collect("web.yaml")
-
-    assert bundle.template == MAIN
-    assert bundle.files == {"scripts/go.sh": "#!/bin/sh\n"}
+def two_scripts(first: str, second: str) -> dict[str, str]:
+    """A template with two nested ones, which name different files ``x.sh``."""
+    parts = {f"{folder}/part.yaml": with_file("x.sh") for folder in "ab"}
+    return {"web.yaml": nested("a/part.yaml", "b/part.yaml"), **parts, "a/x.sh": first, "b/x.sh": second}
 
 
-def test_names_are_relative_to_the_file_that_holds_them(write, tmp_path, monkeypatch):
-    write(a__web_yaml=nested("sub/part.yaml"), a__sub__part_yaml=with_file("part.sh"), a__sub__part_sh="echo")
+REGISTRY = """\
+resource_registry:
+  base_url: lib
+  My::Type: part.yaml
+  Gone: null
+  resources:
+    web:
+      hooks: pre-create
+      My::Other: other.yaml
+    db:
+      base_url: deep
+      My::Other: other2.yaml
+"""
+BROKEN = "heat_template_version: [\n"
+PARTS = {"sub/part.yaml": with_file("part.sh"), "part.sh": "echo"}
+#: The files, and those that are sent with the template, or without one with the environment ``env.yaml``.
+SENT = {
+    "text unchanged": ({"web.yaml": MAIN, "scripts/go.sh": "#!/bin/sh\n"}, {"scripts/go.sh": "#!/bin/sh\n"}),
+    "names are relative to the file that has them": (
+        {"web.yaml": nested("sub/part.yaml"), "sub/part.yaml": with_file("part.sh"), "sub/part.sh": "echo"}, PARTS,
+    ),
+    "equal files may share a name": (
+        two_scripts("same", "same"), {**{f"{each}/part.yaml": with_file("x.sh") for each in "ab"}, "x.sh": "same"},
+    ),
+    "a script like a broken template": ({"web.yaml": MAIN, "scripts/go.sh": BROKEN}, {"scripts/go.sh": BROKEN}),
+    "a template may refer to itself": (
+        {"web.yaml": nested("part.yaml"), "part.yaml": nested("web.yaml")},
+        {"web.yaml": nested("part.yaml"), "part.yaml": nested("web.yaml")},
+    ),
+    "binary files in base64": (
+        {"web.yaml": with_file("blob"), "blob": b"\xff\x00"}, {"blob": base64.b64encode(b"\xff\x00").decode()},
+    ),
+    "a registry with base URLs, resources and hooks": (
+        {"env.yaml": REGISTRY, "lib/part.yaml": "p", "lib/other.yaml": "o", "lib/deep/other2.yaml": "2"},
+        {"env.yaml": REGISTRY, "part.yaml": "p", "other.yaml": "o", "other2.yaml": "2"},
+    ),
+    **{
+        name: ({"web.yaml": with_file(json.dumps(name)), name: "found"}, {name: "found"})
+        for name in ("with space.sh", "100%.sh", "a#b.sh", "é?.sh", "..odd")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "sent"), SENT.values(), ids=SENT)
+def test_the_files_that_a_template_or_an_environment_names_are_sent(write, tmp_path, monkeypatch, files, sent):
+    write(files)
+    template = "web.yaml" in files
+    bundle = collect("web.yaml") if template else collect(None, ["env.yaml"])
+    assert (bundle.template, bundle.files) == (files.get("web.yaml"), sent)
     monkeypatch.chdir("/")
-
-    bundle = collect(str(tmp_path / "a" / "web.yaml"))
-
-    assert bundle.files == {"sub/part.yaml": with_file("part.sh"), "part.sh": "echo"}
+    if template:
+        assert collect(str(tmp_path / "web.yaml")).files == sent
 
 
 def test_the_templates_of_nested_stacks_of_cloudformation_are_sent(write, tmp_path):
@@ -72,8 +115,8 @@ def test_the_templates_of_nested_stacks_of_cloudformation_are_sent(write, tmp_pa
 
     hot = outer(version="heat_template_version", resources="resources", names=("type", "properties"))
     cfn = outer(version="AWSTemplateFormatVersion", resources="Resources", names=("Type", "Properties"))
-    write(a__hot_yaml=hot, a__inner_yaml=cfn.replace("inner.yaml", "leaf.sh"), a__leaf_sh="leaf")
-    write(main_yaml=nested("a/hot.yaml", "b/hot.yaml"), b__hot_yaml=cfn, b__inner_yaml="other")
+    write({"a/hot.yaml": hot, "a/inner.yaml": cfn.replace("inner.yaml", "leaf.sh"), "a/leaf.sh": "leaf"})
+    write({"main.yaml": nested("a/hot.yaml", "b/hot.yaml"), "b/hot.yaml": cfn, "b/inner.yaml": "other"})
 
     assert set(collect("a/hot.yaml").files) == {"inner.yaml", "leaf.sh"}
     base = tmp_path.as_uri()
@@ -83,20 +126,8 @@ def test_the_templates_of_nested_stacks_of_cloudformation_are_sent(write, tmp_pa
         assert name in files[f"{name.rpartition('/')[0]}/hot.yaml"]
 
 
-def test_equal_files_may_share_a_name(write):
-    write(
-        web_yaml=nested("a/part.yaml", "b/part.yaml"),
-        a__part_yaml=with_file("x.sh"), b__part_yaml=with_file("x.sh"), a__x_sh="same", b__x_sh="same",
-    )  # fmt: skip
-
-    assert collect("web.yaml").files["x.sh"] == "same"
-
-
 def test_different_files_of_one_name_get_urls(write, tmp_path):
-    write(
-        web_yaml=nested("a/part.yaml", "b/part.yaml"),
-        a__part_yaml=with_file("x.sh"), b__part_yaml=with_file("x.sh"), a__x_sh="one", b__x_sh="two",
-    )  # fmt: skip
+    write(two_scripts("one", "two"))
 
     bundle = collect("web.yaml")
 
@@ -112,7 +143,7 @@ def test_different_files_of_one_name_get_urls(write, tmp_path):
 def test_environments_are_sent_as_text_and_merged(write):
     one = "parameters: {a: 1, b: 1}\nresource_registry: {My::Type: part.yaml, Other: OS::Heat::None}\n"
     two = "parameters: {b: 2}\nresource_registry:\n"
-    write(web_yaml=nested(), envs__one_yaml=one, envs__part_yaml=nested(), two_yaml=two)
+    write({"web.yaml": nested(), "envs/one.yaml": one, "envs/part.yaml": nested(), "two.yaml": two})
 
     bundle = collect("web.yaml", ["envs/one.yaml", "two.yaml"])
 
@@ -126,8 +157,8 @@ def test_environments_are_sent_as_text_and_merged(write):
 
 def test_conflicting_environments_get_urls(write, tmp_path):
     registry = "resource_registry: {My::Type: part.yaml}\n"
-    write(web_yaml=nested("a/part.yaml"), a__env_yaml=registry, a__part_yaml=nested("x.yaml"), a__x_yaml=nested())
-    write(b__env_yaml=registry, b__part_yaml=nested())
+    write({"web.yaml": nested("a/part.yaml"), "a/env.yaml": registry, "a/part.yaml": nested("x.yaml")})
+    write({"a/x.yaml": nested(), "b/env.yaml": registry, "b/part.yaml": nested()})
 
     bundle = collect("web.yaml", ["a/env.yaml", "b/env.yaml"])
 
@@ -136,75 +167,6 @@ def test_conflicting_environments_get_urls(write, tmp_path):
     assert bundle.environment["resource_registry"] == {"My::Type": f"{base}/b/part.yaml"}
     assert set(bundle.environment_files) < set(bundle.files)
     assert json.loads(bundle.files[f"{base}/a/env.yaml"])["resource_registry"]["My::Type"] == f"{base}/a/part.yaml"
-
-
-def test_a_resource_registry_may_have_base_urls_resources_and_hooks(write):
-    environment = """\
-resource_registry:
-  base_url: lib
-  My::Type: part.yaml
-  Gone: null
-  resources:
-    web:
-      hooks: pre-create
-      My::Other: other.yaml
-    db:
-      base_url: deep
-      My::Other: other2.yaml
-"""
-    write(env_yaml=environment, lib__part_yaml="p", lib__other_yaml="o", lib__deep__other2_yaml="2")
-
-    files = collect(None, ["env.yaml"]).files
-
-    assert files == {"env.yaml": environment, "part.yaml": "p", "other.yaml": "o", "other2.yaml": "2"}
-
-
-def test_a_script_that_resembles_a_broken_template_is_sent(write):
-    write(web_yaml=MAIN, scripts__go_sh="heat_template_version: [\n")
-
-    assert collect("web.yaml").files == {"scripts/go.sh": "heat_template_version: [\n"}
-
-
-def test_a_template_may_refer_to_itself(write):
-    write(web_yaml=nested("part.yaml"), part_yaml=nested("web.yaml"))
-
-    assert set(collect("web.yaml").files) == {"web.yaml", "part.yaml"}
-
-
-def test_binary_files_are_sent_in_base64(write, tmp_path):
-    write(web_yaml=with_file("blob"))
-    (tmp_path / "blob").write_bytes(b"\xff\x00")
-
-    assert base64.b64decode(collect("web.yaml").files["blob"]) == b"\xff\x00"
-
-
-@pytest.mark.parametrize("name", ["with space.sh", "100%.sh", "a#b.sh", "é?.sh", "..odd"])
-def test_any_file_name_is_accepted(write, tmp_path, name):
-    write(web_yaml=with_file(json.dumps(name)))
-    (tmp_path / name).write_text("found")
-
-    assert collect("web.yaml").files == {name: "found"}
-
-
-def test_the_error_of_a_missing_file_names_the_referring_file(write):
-    write(web_yaml=nested("part.yaml"), part_yaml=with_file("gone.sh"))
-
-    with pytest.raises(BadInput, match=r"cannot read .*/gone\.sh \(named by part\.yaml\): No such file or directory"):
-        collect("web.yaml")
-
-
-def test_a_directory_is_refused_as_a_file(write):
-    write(web_yaml=with_file("."))
-
-    with pytest.raises(BadInput, match="Is a directory"):
-        collect("web.yaml")
-
-
-def test_the_error_of_broken_yaml_names_file_and_line(write):
-    write(web_yaml="heat_template_version: 2021-04-16\nresources:\n  a: b: c\n")
-
-    with pytest.raises(BadInput, match=r"web\.yaml:3:7: mapping values are not allowed"):
-        collect("web.yaml")
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -222,20 +184,21 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: &a [*a]", "leads back"),
         ("a: !!python/object:os.system x", "constructor"),
         ("a: \x00", "control characters"),
+        ("resources:\n  a: b: c\n", r"x\.yaml:2:7: mapping values are not allowed"),
     ],
 )
-def test_deeply_nested_text_is_refused(write, text, complaint):
-    write(web_yaml=text)
+def test_text_that_cannot_be_used_is_refused(write, text, complaint):
+    write({"x.yaml": text})
 
     with pytest.raises(BadInput, match=complaint):
-        collect("web.yaml")
+        collect("x.yaml")
     with pytest.raises(BadInput, match=complaint):
-        collect(None, ["web.yaml"])
+        collect(None, ["x.yaml"])
 
 
 @pytest.mark.parametrize("text", ["[]", "words", "3"])
 def test_an_environment_that_is_no_map_is_refused(write, text):
-    write(env_yaml=text)
+    write({"env.yaml": text})
 
     with pytest.raises(BadInput, match="mapping"):
         collect(None, ["env.yaml"])
@@ -253,25 +216,29 @@ def web(tmp_path):
         yield server.url
 
 
-def test_templates_are_read_from_urls(write, web):
-    write(a__web_yaml=nested("sub/part.yaml"), a__sub__part_yaml=with_file("part.sh"), a__sub__part_sh="echo")
+def test_templates_are_read_from_urls_but_name_no_local_files(write, web, tmp_path):
+    write({"web.yaml": nested("sub/part.yaml"), "sub/part.yaml": with_file("part.sh"), "sub/part.sh": "echo"})
+    write({"local.yaml": with_file(f"{tmp_path.as_uri()}/web.yaml")})
 
-    bundle = collect(f"{web}/a/web.yaml")
-
-    assert set(bundle.files) == {"sub/part.yaml", "part.sh"}
-
-
-def test_a_missing_url_is_an_error(web):
-    with pytest.raises(BadInput, match=r"cannot fetch .*/nope\.yaml \(named by --template\): Not Found"):
-        collect(f"{web}/nope.yaml")
-
-
-def test_a_remote_template_cannot_read_local_files(write, web, tmp_path):
-    write(secret="s")
-    write(web_yaml=with_file(f"{tmp_path.as_uri()}/secret"))
-
+    assert collect(f"{web}/web.yaml").files == PARTS
     with pytest.raises(BadInput, match="a file of this machine: refused"):
-        collect(f"{web}/web.yaml")
+        collect(f"{web}/local.yaml")
+
+
+#: Where the template is, and the complaint about what is missing.
+MISSING = [
+    ("part.yaml", r"cannot read .*/gone\.sh \(named by part\.yaml\): No such file or directory"),
+    ("folder.yaml", "Is a directory"),
+    ("{web}/nope.yaml", r"cannot fetch .*/nope\.yaml \(named by --template\): Not Found"),
+]
+
+
+@pytest.mark.parametrize(("name", "complaint"), MISSING)
+def test_the_error_of_a_missing_file_names_the_referring_file(write, web, name, complaint):
+    write({"web.yaml": nested("part.yaml"), "part.yaml": with_file("gone.sh"), "folder.yaml": with_file(".")})
+
+    with pytest.raises(BadInput, match=complaint):
+        collect(name.format(web=web))
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -283,12 +250,8 @@ trees = st.recursive(
 
 
 @given(trees)
-def test_a_template_without_files_stays_equal(tree):
+def test_replaced_file_names_are_found_again_and_nothing_else_changes(tree):
     assert in_template(tree, "", lambda name, _: name) == tree
-
-
-@given(trees)
-def test_replaced_file_names_are_found_again(tree):
     first: list[str] = []
     second: list[str] = []
 
@@ -312,13 +275,7 @@ def test_later_environments_win(one, two, three):
     assert merge(one, one) == one
     assert merge(merge(one, two), three).keys() == one.keys() | two.keys() | three.keys()
     assert merge(one, {"a": 1})["a"] == 1
-
-
-def test_an_empty_section_overrides_nothing():
-    assert merge({"parameters": {"a": 1}, "x": 2}, {"parameters": None, "x": None}) == {
-        "parameters": {"a": 1},
-        "x": None,
-    }
+    assert merge({"parameters": one, "x": 2}, {"parameters": None, "x": None}) == {"parameters": one, "x": None}
 
 
 @given(st.lists(st.text("ab .%#?é", min_size=1, max_size=6), min_size=1, max_size=3))

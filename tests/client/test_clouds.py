@@ -30,7 +30,6 @@ def write_clouds(nowhere: Path, monkeypatch):
 
 
 def test_the_environment_chooses_also_beside_the_cloud_stoker(site, stoker, nowhere):
-    assert stoker("stack", "list").code == 0
     (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"stoker": entry()}}))
     assert stoker("stack", "list").code == 0
 
@@ -54,34 +53,29 @@ def test_an_entry_of_the_file_is_chosen(site, stoker, write_clouds, monkeypatch,
     assert stoker(*words).code == 0
 
 
-def test_several_entries_without_a_choice_are_an_error(stoker, write_clouds):
-    write_clouds(one=entry(), two=entry())
-
-    result = stoker("stack", "list")
-
-    assert (result.code, result.out) == (1, "")
-    assert result.err == "stoker: no cloud is chosen; set OS_CLOUD to one of: one, two\n"
-
-
-def test_an_unknown_cloud_is_an_error(stoker, write_clouds):
-    write_clouds(one=entry())
-
-    result = stoker("--os-cloud", "nope", "stack", "list")
-
-    assert result.err.startswith("stoker: no clouds.yaml has a cloud 'nope'; run `stoker serve`")
+#: The entries of clouds.yaml, or its text; the command's words; and the beginning of the error.
+UNUSABLE = [
+    (("one", "two"), (), "stoker: no cloud is chosen; set OS_CLOUD to one of: one, two\n"),
+    (("one",), ("--os-cloud", "nope"), "stoker: no clouds.yaml has a cloud 'nope'; run `stoker serve`"),
+    ("clouds: [", (), "stoker: "),
+]
 
 
-def test_a_broken_file_is_a_one_line_error(stoker, write_clouds, nowhere):
-    (nowhere / "clouds.yaml").write_text("clouds: [")
+@pytest.mark.parametrize(("clouds", "words", "error"), UNUSABLE)
+def test_without_a_usable_choice_the_error_is_one_line(stoker, write_clouds, nowhere, clouds, words, error):
+    write_clouds(**({name: entry() for name in clouds} if isinstance(clouds, tuple) else {}))
+    if isinstance(clouds, str):
+        (nowhere / "clouds.yaml").write_text(clouds)
 
-    result = stoker("stack", "list")
+    result = stoker(*words, "stack", "list")
 
-    assert result.code == 1
-    assert result.err.startswith("stoker: ")
-    assert result.err.count("\n") == 1
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert result.err.startswith(error)
 
 
 def test_without_a_configuration_the_error_names_the_remedy(nowhere, spawn):
+    with pytest.raises(NotConfigured, match="no cloud"):
+        connect("nope")
     out, err = spawn("-m", "stoker_client.cli.main", "stack", "list").communicate(timeout=60)
 
     assert out == ""
@@ -95,13 +89,5 @@ def test_an_incomplete_login_is_an_error(stoker, nowhere, monkeypatch):
 
     result = stoker("stack", "list")
 
-    assert result.code == 6
+    assert (result.code, result.err.count("\n")) == (6, 1)
     assert result.err.startswith("stoker: ")
-    assert result.err.count("\n") == 1
-
-
-def test_the_library_raises_the_same_error(write_clouds):
-    write_clouds()
-
-    with pytest.raises(NotConfigured, match="no cloud"):
-        connect("nope")

@@ -11,19 +11,6 @@ from support.http_stub import Said
 from support.ports import free_port
 
 
-def test_a_refused_connection_is_a_one_line_error(site, stoker, monkeypatch):
-    address = f"http://127.0.0.1:{free_port()}"
-    monkeypatch.setenv("OS_AUTH_URL", f"{address}/identity/v3")
-
-    result = stoker("stack", "list")
-
-    assert result.code == 6
-    assert result.err == (
-        f"stoker: cannot reach {address}: Connection refused; "
-        "start it with `stoker serve`, or choose another cloud with OS_CLOUD\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "code", "messages"),
     [
@@ -34,17 +21,27 @@ def test_a_refused_connection_is_a_one_line_error(site, stoker, monkeypatch):
             1,
             ("stoker: {url} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url\n",),
         ),
+        (
+            "AUTH_URL",
+            "{nowhere}/identity/v3",
+            6,
+            (
+                "stoker: cannot reach {nowhere}: Connection refused; "
+                "start it with `stoker serve`, or choose another cloud with OS_CLOUD\n",
+            ),
+        ),
         ("REGION_NAME", "Elsewhere", 1, ("has no orchestration service",)),
     ],
 )
 def test_a_wrong_setting_is_a_one_line_error(site, stoker, monkeypatch, variable, value, code, messages):
-    monkeypatch.setenv(f"OS_{variable}", value.format(url=site.url))
+    urls = {"url": site.url, "nowhere": f"http://127.0.0.1:{free_port()}"}
+    monkeypatch.setenv(f"OS_{variable}", value.format(**urls))
 
     result = stoker("stack", "list")
 
     assert (result.code, result.err.count("\n")) == (code, 1)
     for message in messages:
-        assert message.format(url=site.url) in result.err
+        assert message.format(**urls) in result.err
 
 
 @pytest.mark.parametrize(
@@ -86,18 +83,12 @@ def test_an_answer_that_is_not_sites_is_an_error(site, stoker, content, kind):
     assert "unexpected" not in result.err
 
 
-def test_an_empty_name_sends_no_request(site, stoker):
-    result = stoker("stack", "show", "")
-
-    assert result.err == "stoker: a name or id is missing: it is empty\n"
-    assert [call for call in site.calls if "stacks" in call[1]] == []
-
-
-def test_names_are_escaped_in_paths(site, stoker):
-    assert stoker("server", "show", "../stacks?x=1#y").code == 2
-
-    assert site.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
+def test_names_are_escaped_in_paths_and_are_not_empty(site, stoker):
+    assert stoker("stack", "show", "").err == "stoker: a name or id is missing: it is empty\n"
     assert stoker("stack", "show", "..").err == "stoker: '..' is neither a name nor an id\n"
+    assert [call for call in site.calls if "stacks" in call[1]] == []
+    assert stoker("server", "show", "../stacks?x=1#y").code == 2
+    assert site.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "{}", '{"error": "text"}', '{"error": {"message": null}}', "null"])
@@ -106,25 +97,18 @@ def test_any_error_body_is_a_one_line_error(text):
 
 
 def test_an_unexpected_error_is_one_line_and_debug_prints_the_traceback(stoker, monkeypatch):
+    problems = [RuntimeError("first\nsecond"), RuntimeError(), KeyboardInterrupt()]
+
     def broken(**_: object) -> None:
-        raise RuntimeError("first\nsecond")
+        raise problems.pop(0)
 
     monkeypatch.setattr("stoker_client.clouds.OpenStackConfig", broken)
 
-    plain, debug = stoker("stack", "list"), stoker("--debug", "stack", "list")
+    plain, debug, interrupted = stoker("stack", "list"), stoker("--debug", "stack", "list"), stoker("stack", "list")
 
-    assert plain.code == debug.code == 1
+    assert (plain.code, debug.code, interrupted.code) == (1, 1, 130)
     assert plain.err == "stoker: unexpected RuntimeError: first second (`stoker --debug …` shows where)\n"
     assert "Traceback" in debug.err
-
-
-def test_ctrl_c_exits_with_130(stoker, monkeypatch):
-    def interrupted(**_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("stoker_client.clouds.OpenStackConfig", interrupted)
-
-    assert stoker("stack", "list").code == 130
 
 
 def test_a_closed_pipe_is_quiet(spawn):

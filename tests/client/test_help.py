@@ -49,12 +49,15 @@ def test_help_of_a_command_does_not_load_the_sdk(spawn, group):
     assert {name.partition(".")[0] for name in loaded} & {"openstack", "keystoneauth1", "requests", "rich"} == set()
 
 
-def test_help_lists_every_command_with_a_line(stoker):
+def test_help_lists_every_command_and_the_exit_codes(stoker):
     shown = stoker("--help").out
 
     for name in OWN:
         [line] = [line for line in shown.splitlines() if line.startswith(f"  {name} ")]
         assert len(line.split()) > 3
+    assert re.search(r"^ +2  the command line", shown, re.MULTILINE)
+    assert re.search(r"^ +124  the time to wait is over", shown, re.MULTILINE)
+    assert stoker("version").out.startswith("stoker ")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -121,52 +124,23 @@ def add_ons(monkeypatch, tmp_path):
     monkeypatch.setattr(_groups, "entry_points", lambda group: found if group == "stoker.commands" else [])
 
 
-def test_add_ons_are_listed_by_their_docstring_without_import(stoker, add_ons):
+def test_add_ons_are_click_commands_or_programs_that_get_all_their_arguments(stoker, add_ons):
     shown = stoker("--help").out
-
-    assert re.search(r"^  late +Come late$", shown, re.MULTILINE)
+    assert re.search(r"^  late +Come late$", shown, re.MULTILINE), "the docstring without an import"
     assert "  gone" in shown
-
-
-def test_an_add_on_may_be_a_click_command(stoker, add_ons):
     assert stoker("native").out == "native\n"
-
-
-def test_an_add_on_may_be_a_program_that_gets_all_its_arguments(stoker, add_ons):
-    result = stoker("program", "--help", "-x", "--", "--", "y")
-
-    assert result.out == "['--help', '-x', '--', '--', 'y']\n"
-    assert result.code == 5
-
-
-def test_an_add_on_that_is_missing_says_so(stoker, add_ons):
-    result = stoker("gone")
-
-    assert result.code == 1
-    assert result.err.startswith("stoker: cannot load the command 'gone'")
-
-
-def test_our_commands_win_over_add_ons(stoker, add_ons):
-    assert stoker("run", "--help").code == 0
+    program = stoker("program", "--help", "-x", "--", "--", "y")
+    assert (program.out, program.code) == ("['--help', '-x', '--', '--', 'y']\n", 5)
+    gone = stoker("gone")
+    assert (gone.code, gone.err.startswith("stoker: cannot load the command 'gone'")) == (1, True)
+    assert stoker("run", "--help").code == 0, "the command of this package wins"
 
 
 def test_an_unknown_command_is_a_usage_error(stoker):
     result = stoker("nope")
 
-    assert result.code == 2
-    assert "No such command 'nope'" in result.err
+    assert (result.code, "No such command 'nope'" in result.err) == (2, True)
     assert "No such command 'lst'. Did you mean 'list'?" in stoker("stack", "lst").err
-
-
-def test_help_lists_the_exit_codes(stoker):
-    shown = stoker("--help").out
-
-    assert re.search(r"^ +2  the command line", shown, re.MULTILINE)
-    assert re.search(r"^ +124  the time to wait is over", shown, re.MULTILINE)
-
-
-def test_version(stoker):
-    assert stoker("version").out.startswith("stoker ")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -186,21 +160,14 @@ def complete(spawn, monkeypatch, line: str) -> list[str]:
     return [item.removeprefix("plain,") for item in out.split()]
 
 
-def test_bash_completion_completes_commands_and_options(spawn, monkeypatch):
+def test_bash_completion_completes_commands_options_and_names(spawn, monkeypatch, site):
     assert complete(spawn, monkeypatch, "stoker server l") == ["label", "list"]
     assert complete(spawn, monkeypatch, "stoker server show --out") == ["--output"]
-
-
-def test_bash_completion_completes_names(spawn, monkeypatch, site):
     for name in ("web1", "web2", "db1"):
         site.add_agent(name)
 
     assert complete(spawn, monkeypatch, "stoker server show w") == ["web1", "web2"]
     assert complete(spawn, monkeypatch, "stoker deployment list --server d") == ["db1"]
     assert complete(spawn, monkeypatch, "stoker run w") == ["web1", "web2"]
-
-
-def test_bash_completion_is_silent_without_a_service(spawn, monkeypatch):
     monkeypatch.setenv("OS_CLOUD", "nowhere")
-
-    assert complete(spawn, monkeypatch, "stoker server show w") == []
+    assert complete(spawn, monkeypatch, "stoker server show w") == [], "silent without a service"
