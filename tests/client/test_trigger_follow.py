@@ -14,7 +14,7 @@ from rich.console import Console
 from client.conftest import on_terminal
 from client.story import END, TriggerStory, Wait, target, trigger
 from stoker_client.cli._runs import counts, order, seconds_of
-from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
+from stoker_client.cli._trigger_views import TriggerTable
 from stoker_client.triggers import Watch
 from support.http_stub import Said
 
@@ -67,42 +67,33 @@ def test_each_change_is_a_line_and_success_exits_with_0(follow):
     ]
 
 
-def test_the_lines_say_what_changed(follow):
-    changes = [{"item": "/a", "outcome": "changed"}, {"item": "/b", "outcome": "changed"}]
-    result = follow(
-        target(0, "COMPLETE", "Outputs received", state="DONE", status_code=0, changed=True, changes=changes),
-        target(1, "COMPLETE", "Outputs received", state="DONE", status_code=0, changed=False, changes=[]),
-        trigger("COMPLETE", queued=0, complete=2, changed=1, unchanged=1, status_reason="All"),
-        END,
-    )
-
-    assert lines(result.err)[1:] == [
-        "db1  COMPLETE  changed 2 items",
-        "db2  COMPLETE  nothing changed",
-        "database BACKUP  COMPLETE  2 of 2 complete (1 changed, 1 unchanged)  All",
-    ]
-
-
-def test_the_lines_name_the_deployment_and_its_outputs(site, stoker):
+def test_the_lines_name_the_deployment_its_outputs_and_what_changed(site, stoker):
     story = TriggerStory(site, servers=("db1", "db1", "db2"))
     for resource, found in zip(("a", "b", "a"), story.targets, strict=True):
         found["resource_name"] = resource
     values = {"size": "5 MB\n", "where": ["x", 1], "deploy_stdout": "x"}
+    changes = [{"item": "/a", "outcome": "changed"}, {"item": "/b", "outcome": "changed"}]
+    done = "Outputs received"
     story.steps = [
-        target(0, "COMPLETE", "Outputs received", output_values=values, status_code=0),
+        target(0, "COMPLETE", done, output_values=values, status_code=0),
         target(1, "FAILED", "no space", output_values={"size": "9"}, status_code=3),
-        target(2, "COMPLETE", "Outputs received", status_code=0),
-        trigger("FAILED", queued=0, complete=2, failed=1, status_reason="1 of 3 failed"),
+        target(2, "COMPLETE", done, status_code=0),
+        target(2, "COMPLETE", done, status_code=0, changed=True, changes=changes),
+        target(2, "COMPLETE", done, status_code=0, changed=False, changes=[]),
+        trigger("FAILED", queued=0, complete=2, failed=1, changed=1, unchanged=1, status_reason="1 of 3 failed"),
         END,
     ]
 
     result = stoker(*FOLLOW, story.id)
 
-    assert lines(result.err)[1:5] == [
+    assert lines(result.err)[1:8] == [
         'db1/a  COMPLETE  size=5 MB, where=["x", 1]',
         "db1/b  FAILED  no space",
         "db1/b: exit 3: no space",
         "db2  COMPLETE  Outputs received",
+        "db2  COMPLETE  changed 2 items",
+        "db2  COMPLETE  nothing changed",
+        "database BACKUP  FAILED  2 of 3 complete (1 changed, 1 unchanged), 1 failed  1 of 3 failed",
     ]
 
 
@@ -144,19 +135,14 @@ def read_until(process: subprocess.Popen[str], words: str) -> None:
         assert line, "the command ended"
 
 
-def test_a_cancelled_trigger_is_no_success(follow):
-    result = follow(
-        target(0, "COMPLETE"), target(1, "CANCELLED"), trigger("CANCELLED", complete=1, cancelled=1), END
-    )  # fmt: skip
+def test_a_trigger_that_is_cancelled_or_has_ended_is_no_success(site, stoker, follow):
+    end = trigger("CANCELLED", complete=1, cancelled=1)
+    result = follow(target(0, "COMPLETE"), target(1, "CANCELLED"), end, END)
 
     assert result.code == 1
     assert result.err.splitlines()[-1] == "stoker: database BACKUP is CANCELLED: 1 of 2 complete, 1 cancelled, 2 queued"
-
-
-def test_an_ended_trigger_is_shown_at_once(site, stoker):
     story = TriggerStory(site, END, servers=("db1",), status="FAILED", failed=1, queued=0)
     story.targets[0].update(status="FAILED", run={"status_code": 9})
-
     assert stoker(*FOLLOW, story.id).code == 9
 
 
@@ -325,11 +311,3 @@ def test_counts_of_zero_are_omitted():
 )
 def test_the_duration_is_shown(run, seconds):
     assert seconds_of(run) == seconds
-
-
-def test_queued_servers_print_no_line(capsys):
-    view = TriggerLines()
-    watch = watching(one(0, "QUEUED"), queued=1)
-    view.update(watch, watch.targets[0])
-
-    assert capsys.readouterr().err == ""
