@@ -140,19 +140,15 @@ def deployed(site):
     site.stoker.until(lambda: site.deployment(id_)["status"] == "COMPLETE")
 
 
-def test_a_stack_without_deployments_cannot_be_checked(site, stoker):
+def test_a_check_of_nothing_or_without_an_answer(site, stoker, deployed):
     site.create_stack("empty")
-    result = stoker("check", "empty")
-    assert (result.code, result.out, result.err) == (1, "", "stoker: no deployment to check\n")
+    empty = stoker("check", "empty")
+    assert (empty.code, empty.out, empty.err) == (1, "", "stoker: no deployment to check\n")
 
-
-def test_check_does_not_wait_for_servers_that_are_offline(site, stoker, deployed):
+    words = ("check", "--server", SERVER, "--timeout", "1", "-o", "value", "-c", "state")
+    late = stoker(*words)
+    assert (late.code, late.out) == (124, "UNKNOWN\n")
     offline = {"server_status": "OFFLINE"}
     site.change("POST", "/checks", lambda body: {"checks": [{**each, **offline} for each in body["checks"]]})
-    result = stoker("check", "--server", SERVER, "-o", "value", "-c", "state")
-    assert (result.code, result.out) == (1, "UNKNOWN\n")
-
-
-def test_check_ends_when_the_time_is_over(stoker, deployed):
-    result = stoker("check", "--server", SERVER, "--timeout", "1", "-o", "value", "-c", "state")
-    assert (result.code, result.out) == (124, "UNKNOWN\n")
+    result = stoker(*words[:3], *words[5:])
+    assert (result.code, result.out) == (1, "UNKNOWN\n"), "it does not wait for servers that are offline"

@@ -40,37 +40,25 @@ def arrows(text: str) -> set[tuple[str, str]]:
     return set(re.findall(r'"(\w+)" -> "(\w+)";', text))
 
 
-def test_a_frame_has_a_server_with_its_deployments():
-    assert frames(dot(STACK)) == {"web1": {"server", "one", "two"}}
-
-
-def test_configs_are_in_the_boxes_of_their_deployments():
+def test_frames_boxes_and_arrows():
     text = dot(STACK)
 
+    assert frames(text) == {"web1": {"server", "one", "two"}}
     assert text.count("SoftwareDeployment: script<") == 1
     assert text.count("SoftwareDeployment: shared<") == 2
     assert '"script" [' not in text
-    assert '"made" [' in text  # it requires a deployment
-
-
-def test_a_later_deployment_of_a_frame_has_no_arrow_from_the_server():
-    assert arrows(dot(STACK)) == {("server", "one"), ("one", "two"), ("one", "made"), ("made", "far")}
-
-
-def test_a_box_shows_state_and_time():
-    text = dot(STACK)
-
+    assert '"made" [' in text, "a config that requires a deployment has its own box"
+    # A later deployment of a frame has no arrow from the server.
+    assert arrows(text) == {("server", "one"), ("one", "two"), ("one", "made"), ("made", "far")}
     assert "✗ failed 02:30:00" in text
     assert "○ waiting<" in text
 
 
-def test_a_server_without_deployments_has_no_frame():
-    assert frames(dot({"nodes": [node("server", "DeployedServer", id="s1", on="s1")], "edges": []})) == {}
+def test_a_server_without_deployments_has_no_frame_and_names_are_quoted():
+    nodes = [node("server", "DeployedServer", id="s1", on="s1"), node('a"<b', "Value")]
+    text = dot({"nodes": nodes, "edges": []})
 
-
-def test_names_are_quoted():
-    text = dot({"nodes": [node('a"<b', "Value")], "edges": []})
-
+    assert frames(text) == {}
     assert r'"a\"<b" [label=<<b>a&quot;&lt;b</b>' in text
 
 

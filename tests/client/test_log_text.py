@@ -40,12 +40,8 @@ def test_only_new_text_follows_a_printed_head(second, text, missing):
 
 def test_bytes_are_counted_and_characters_stay_whole():
     assert told(chunk(0, "äö"), chunk(2, "öü"), chunk(5, "üé")) == [("äö", 0), ("ü", 0), ("é", 0)]
-
-
-def test_invalid_bytes_are_not_printed_twice():
-    """Each is one byte in the size and three as the character that stands for it."""
+    # Invalid bytes are each one byte in the size, and three as the character that stands for them.
     broken = {**chunk(0, "\ufffd\ufffd"), "size": 2}
-
     assert told(broken, broken) == [("\ufffd\ufffd", 0), ("", 0)]
 
 

@@ -41,25 +41,12 @@ def test_output_arrives_in_its_streams_and_everything_is_deleted(site, stoker, w
         agent.log(run["id"], 4, b"two")
         agent.finish(run["id"])
 
-    site.act(web1, act)
-    result = stoker("run", "web1", "--", "true")
-
-    assert (result.code, result.out, result.err) == (0, "one\ntwo", "oops\n")
-    assert left(site) == (0, 0)
-
-
-def test_the_requests_of_a_run_are_these(site, stoker, acting):
-    stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", "--", "echo", "a b", "$x")
-
-    assert posted(site, "/software_configs") == {
-        "name": "n",
-        "group": "script",
-        "config": "#!/bin/sh\necho 'a b' '$x'\n",
-        "inputs": [{"name": "tier"}],
-    }
-    trigger = posted(site, "/software_triggers")
-    assert len(trigger.pop("config_id")) == 36
-    assert trigger == {"name": "n", "servers": [acting.id], "input_values": {"tier": "web"}, "timeout": 9}
+    acts = [act, lambda agent, run: agent.finish(run["id"], deploy_stdout="late\n", deploy_stderr="oops\n")]
+    site.act(web1, lambda *run: acts.pop(0)(*run))
+    for out in ("one\ntwo", "late\n"):  # the second without live logs
+        result = stoker("run", "web1", "--", "true")
+        assert (result.code, result.out, result.err) == (0, out, "oops\n")
+        assert left(site) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +63,13 @@ def test_the_script_is_a_line_of_shell_a_program_with_arguments_or_a_file(site, 
     (nowhere / "go.py").write_text("#!/usr/bin/env python3\nprint(1)\n")
     (nowhere / "go.sh").write_text("echo\n")
 
-    stoker("run", "web1", *words)
+    stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", *words)
 
-    assert posted(site, "/software_configs")["config"] == script
+    config = {"name": "n", "group": "script", "config": script, "inputs": [{"name": "tier"}]}
+    assert posted(site, "/software_configs") == config
+    trigger = posted(site, "/software_triggers")
+    assert len(trigger.pop("config_id")) == 36
+    assert trigger == {"name": "n", "servers": [acting.id], "input_values": {"tier": "web"}, "timeout": 9}
 
 
 def test_a_failure_without_a_code_exits_with_1_and_its_reason(site, stoker, web1):
@@ -116,15 +107,6 @@ def test_keep_deletes_nothing_and_prints_the_ids(site, stoker, acting):
     [trigger] = site.api("GET", "/software_triggers")["software_triggers"]
     assert trigger["id"] in result.err
     assert left(site) == (2, 1)
-
-
-def test_without_live_logs_the_output_is_printed_at_the_end(site, stoker, web1):
-    outputs = {"deploy_stdout": "late\n", "deploy_stderr": "oops\n"}
-    site.act(web1, lambda agent, run: agent.finish(run["id"], **outputs))
-
-    result = stoker("run", "web1", "--", "true")
-
-    assert (result.out, result.err) == ("late\n", "oops\n")
 
 
 def test_an_offline_server_is_reported(site, stoker, acting):

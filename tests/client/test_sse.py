@@ -34,13 +34,6 @@ def parsed(*pieces: bytes) -> tuple[list[Event], Parser]:
     return [event for piece in pieces for event in parser.feed(piece)], parser
 
 
-def test_a_stream_is_parsed_into_events():
-    events, parser = parsed(STREAM)
-
-    assert events == EVENTS
-    assert (parser.last_id, parser.retry) == ("9", 0.25)
-
-
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 @example(list(range(len(STREAM))))
 def test_events_do_not_depend_on_chunk_borders(cuts):
