@@ -273,7 +273,8 @@ class ResourceType:
         """Return the part of an attribute at the path that follows in ``get_attr``. Raises NoSuchAttribute."""
         if self.attributes is not None and name not in self.attributes:
             raise NoSuchAttribute(name)
-        return select(self.attribute(context, resource, name), path)
+        value = self.attribute(context, resource, name)
+        return select(value, path) if path else value
 
     def show(self, context: Context, resource: Resource) -> Any:
         """Return the attribute ``show``, which every resource has: the object as its API represents it, if it does."""

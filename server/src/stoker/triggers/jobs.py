@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from stoker.stacks.engine import Engine
@@ -34,10 +35,10 @@ def register(store: Store, engine: Engine) -> None:
     work = engine.env.work
     store.callbacks.bind(
         TxCallbacks(
-            document_changed=lambda tx, server_id, resource_id: publishing.plan(tx, work, server_id, resource_id),
-            servers_changed=lambda tx, changed: label_groups.servers_changed(tx, work, changed),
-            resource_woken=lambda tx, id, wakes: advance_resource(tx, engine, id, wakes),
-            trigger_woken=lambda tx, id, wakes: lifecycle.advance(tx, engine.env, id, wakes),
+            document_changed=partial(publishing.plan, work=work),
+            servers_changed=partial(label_groups.servers_changed, work=work),
+            resource_woken=partial(advance_resource, engine=engine),
+            trigger_woken=partial(lifecycle.advance, env=engine.env),
         )
     )
 

@@ -93,7 +93,7 @@ def _continue(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     return trigger
 
 
-def advance(tx: Tx, env: DeploymentEnv, trigger_id: str, wakes: Sequence[Wake]) -> None:
+def advance(tx: Tx, trigger_id: str, wakes: Sequence[Wake], env: DeploymentEnv) -> None:
     """Count what has happened to deployments of a trigger, and continue the trigger once. See ``Tx.wake``."""
     tx.secrets = secrets = tx.new_secrets()
     trigger = triggers.find_to_count(tx, trigger_id)

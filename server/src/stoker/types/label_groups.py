@@ -118,7 +118,7 @@ def request_refresh(tx: Tx, work: Work, resource_id: str) -> None:
     work.defer_once(tx, REFRESH, resource_id, {"resource_id": resource_id})
 
 
-def servers_changed(tx: Tx, work: Work, changed: Sequence[ServerChange]) -> None:
+def servers_changed(tx: Tx, changed: Sequence[ServerChange], work: Work) -> None:
     """
     Refresh all groups whose members may change because labels or facts of servers have changed.
 

@@ -28,7 +28,7 @@ from stoker.work import Work
 _AGAIN = timedelta(minutes=40)
 
 
-def plan(tx: Tx, work: Work, server_id: str, resource_id: str) -> None:
+def plan(tx: Tx, server_id: str, resource_id: str, work: Work) -> None:
     """Defer the publication of a server's changed document. Several changes cause one publication."""
     work.defer_once(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
 

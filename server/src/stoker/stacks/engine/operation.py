@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -169,18 +168,6 @@ def begin_rollback(session: StackSession) -> None:
     budget = session.engine.renew_budget(session.tx)
     resolved = prepare_again(session.engine, stack, previous, budget, files)
     begin_apply(session, Action.ROLLBACK, resolved, updated_at=session.tx.now)
-
-
-def set_deadline(session: StackSession) -> None:
-    """Set the deadline of an operation that began in this transaction and is still in progress."""
-    stack = session.stack
-    began_before = not session.created and stack.traversal == session.before.traversal
-    if stack.status is not Status.IN_PROGRESS or began_before or stack.parent_id:
-        return  # the deadline of the root applies to nested stacks
-    seconds = stack.timeout_mins * 60 if stack.timeout_mins else session.engine.limits.action_timeout
-    args = {"stack_id": stack.id, "traversal": stack.traversal}
-    at = session.tx.now + timedelta(seconds=seconds)
-    session.engine.env.work.defer(session.tx, DEADLINE, stack.id, args, at=at)
 
 
 def _begin_cleanup(session: StackSession, outdated: list[Resource]) -> None:

@@ -7,6 +7,7 @@ module; nothing polls. The cost of a step depends only on its resource and the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 
 import structlog
@@ -17,7 +18,7 @@ from stoker.model.deployment import Cause, Deployment, DriftChanged, Owner, Remo
 from stoker.model.errors import InvalidBreakPointHook, StokerError
 from stoker.model.stack import Action, Phase, Resource, Status, StepState
 from stoker.resources.base import ResourceFailure
-from stoker.stacks.engine import ADVANCE, REFRESH, Engine, operation
+from stoker.stacks.engine import ADVANCE, DEADLINE, REFRESH, Engine, operation
 from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, key_of, needs_access
 from stoker.stacks.engine.operation import end_snapshot
 from stoker.stacks.engine.session import StackSession
@@ -134,11 +135,23 @@ def commit(session: StackSession) -> None:
     is_root = stack.parent_id is None
     if session.ended and is_root:
         end_snapshot(session)
-    operation.set_deadline(session)
+    _set_deadline(session)
     if is_root and stack.deleted_at and not session.before.deleted_at:
         _drop_grants(session)
     if session.ended and stack.phase is Phase.IDLE:
         _tell_end(session)
+
+
+def _set_deadline(session: StackSession) -> None:
+    """Set the deadline of an operation that began in this transaction and is still in progress."""
+    stack = session.stack
+    began_before = not session.created and stack.traversal == session.before.traversal
+    if stack.status is not Status.IN_PROGRESS or began_before or stack.parent_id:
+        return  # the deadline of the root applies to nested stacks
+    seconds = stack.timeout_mins * 60 if stack.timeout_mins else session.engine.limits.action_timeout
+    args = {"stack_id": stack.id, "traversal": stack.traversal}
+    at = session.tx.now + timedelta(seconds=seconds)
+    session.engine.env.work.defer(session.tx, DEADLINE, stack.id, args, at=at)
 
 
 def _drop_grants(session: StackSession) -> None:
@@ -191,7 +204,7 @@ def lock_resource(
     return (session, resource) if resource is not None else None
 
 
-def advance_resource(tx: Tx, engine: Engine, resource_id: str, wakes: Sequence[Wake]) -> None:
+def advance_resource(tx: Tx, resource_id: str, wakes: Sequence[Wake], engine: Engine) -> None:
     """Check a resource after what it waits for has changed, and continue its stack. See ``Tx.wake``."""
     first = wakes[0][0]
     locked = lock_resource(tx, engine, resource_id, first.deployment.stack_id if isinstance(first, RunEnded) else None)
