@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -45,6 +46,20 @@ def test_an_acknowledgment_without_a_recorded_sending_is_a_delivery(store):
     received = record(store, made, received=True)
     assert (received.state, received.channel) == ("DELIVERED", "STOKER_PUSH")
     assert received.delivered_at is not None
+
+
+def test_a_run_that_was_sent_and_acknowledged_since_the_last_record_is_delivered_when_it_was_sent(store):
+    made = begin(store, "a")
+    delivery = partial(deployments.Delivery, made.id, made.config_id)
+    at = made.created_at
+
+    def record_both(tx):
+        sent, acknowledged = delivery("STOKER_PUSH", at, False), delivery("STOKER_PUSH", at + timedelta(seconds=1))
+        deployments.record_deliveries(tx, [sent, acknowledged])
+        return deployments.get(tx, made.id).run
+
+    run = store.write(record_both)
+    assert (run.state, run.channel, run.delivered_at) == ("DELIVERED", "STOKER_PUSH", at)
 
 
 def test_each_project_has_its_own_runs_on_an_unknown_server(store):

@@ -318,4 +318,5 @@ def postpone_deadline(tx: Tx, work: Work, deployment: Deployment, args: Mapping[
 
 def cancel_deadline(tx: Tx, work: Work, config_id: str) -> None:
     """Cancel the deadline of a run, because it has ended or its result is no longer awaited."""
-    work.cancel(tx, DEADLINE, config_id)
+    if not configs.is_known_without(tx, config_id, TIMEOUT):
+        work.cancel(tx, DEADLINE, config_id)

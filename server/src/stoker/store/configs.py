@@ -176,6 +176,12 @@ def outputs(tx: Tx, id: str) -> Sequence[Mapping[str, Any]]:
     return _OUTPUTS.decode(tx.secrets.decrypt(row[0])).outputs if row is not None else ()
 
 
+def is_known_without(tx: Tx, id: str, word: str) -> bool:
+    """Return whether the transaction has read the config, and it does not contain the word. Costs no query."""
+    row = tx.cache.get(("configs", id))
+    return row is not None and word not in row[0] and not row[0].startswith(ENCRYPTED)
+
+
 def find_name(tx: Tx, id: str) -> str | None:
     """Return the name of the config, or None if the config does not exist or has no name."""
     row = _read(tx, id)

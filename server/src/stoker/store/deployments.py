@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
@@ -169,12 +169,11 @@ _CURRENT_BEGUN = sql(_BEGUN)
 _ANY_BEGUN = sql(f"{_BEGUN} UNION ALL SELECT 1 FROM runs WHERE deployment_id = :id AND {_WAS_SENT} LIMIT 1")
 _UPDATE_RUN = "UPDATE deployments SET {} WHERE id = :id AND config_id = :run AND {}"
 # A run may have started or ended before its sending or receipt is recorded.
-_SEND = sql(_UPDATE_RUN.format("sent_at = :at, channel = :by", "sent_at IS NULL"))
-_RECEIVE = sql(
+_DELIVER = sql(
     _UPDATE_RUN.format(
-        "state = CASE WHEN state = 'QUEUED' THEN 'DELIVERED' ELSE state END, sent_at = coalesce(sent_at, :at),"
-        " channel = coalesce(channel, :by)",
-        "(state = 'QUEUED' OR sent_at IS NULL)",
+        "state = CASE WHEN :received AND state = 'QUEUED' THEN 'DELIVERED' ELSE state END,"
+        " sent_at = coalesce(sent_at, :at), channel = coalesce(channel, :by)",
+        "(sent_at IS NULL OR :received AND state = 'QUEUED')",
     )
 )
 _HEARTBEAT = sql(
@@ -406,19 +405,17 @@ class Delivery(NamedTuple):
     received: bool = True
 
 
-def record_deliveries(tx: Tx, deliveries: Sequence[Delivery]) -> None:
+def record_deliveries(tx: Tx, deliveries: Iterable[Delivery]) -> None:
     """
     Record when runs were sent or received. The first time of sending is kept; a run that has started keeps its state.
     """
+    runs: dict[tuple[str, str], dict[str, Any]] = {}
     for run in deliveries:
         forget(tx, run.deployment_id)
-    for statement, received in ((_SEND, False), (_RECEIVE, True)):
-        values = [
-            {"id": run.deployment_id, "run": run.config_id, "by": run.channel, "at": rows.to_micros(run.at)}
-            for run in deliveries
-            if run.received is received
-        ]
-        tx.run_many(statement, values)
+        values = {"id": run.deployment_id, "run": run.config_id, "by": run.channel, "at": rows.to_micros(run.at)}
+        first = runs.setdefault((run.deployment_id, run.config_id), {**values, "received": False})
+        first["received"] |= run.received
+    tx.run_many(_DELIVER, list(runs.values()))
 
 
 def heartbeat(tx: Tx, id: str, config_id: str, channel: str) -> None:

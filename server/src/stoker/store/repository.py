@@ -307,7 +307,8 @@ class Repository(Generic[T]):
 
     def prime(self, tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> None:
         """
-        Read the rows with these keys at once: ``find`` takes them from memory until the transaction writes them.
+        Read the rows with these keys at once: ``find`` takes them from memory, as ``save`` has written them, until
+        another method writes them.
 
         ``for_update`` locks them, in the order of the keys. ``find`` decodes the rows, and the transaction learns their
         secrets then.
@@ -342,9 +343,11 @@ class Repository(Generic[T]):
 
         ``later``: with the next other statement (``Tx.put``).
         """
-        if tx.cache:
-            tx.cache.pop((self.table, *map(partial(getattr, changed), self._key)), None)
-        (tx.put if later else tx.execute_fast)(self._update, self._encode_changes(changed, tx.secrets, encrypt))
+        values = self._encode_changes(changed, tx.secrets, encrypt)
+        place = (self.table, *map(partial(getattr, changed), self._key)) if tx.cache else ()
+        if (row := tx.cache.get(place)) is not None:
+            tx.cache[place] = [values.get(name, column) for name, column in zip(self.codec.fields, row, strict=True)]
+        (tx.put if later else tx.execute_fast)(self._update, values)
 
     def update(self, tx: Tx, *key: Any, later: bool = False, **changes: Any) -> None:
         """Write some columns of the row with this key. ``changes`` are values of the struct's fields."""
