@@ -11,7 +11,6 @@ from stoker.store import (
     configs,
     deployments,
     documents,
-    server_policies,
     servers,
     targets,
 )
@@ -23,7 +22,7 @@ QUERIES = {
     "deployments.find_owners": deployments._OWNERS,
     "deployments.to_run_on": deployments._TO_RUN,
     "documents.agent_heads": documents._AGENT_HEADS,
-    "server_policies.prime": server_policies._STAYING_ALL,
+    "servers.prime_governed": servers._SEVERAL_STAYING,
     "servers.prime": servers.SERVERS._several,
     "targets.prime": targets._OF_DEPLOYMENTS,
 }

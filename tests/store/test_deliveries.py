@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from stoker.store import deployments, server_policies
+from stoker.store import deployments, held_runs
 from support.deployments import begin
 
 
@@ -80,7 +80,7 @@ def test_each_project_has_its_own_runs_on_an_unknown_server(store):
         lambda tx, made: deployments.record_deliveries(
             tx, [deployments.Delivery(made.id, made.config_id, "STOKER_PUSH", tx.now)]
         ),
-        lambda tx, made: server_policies.hold_back(tx, "s", "p", "the window"),
+        lambda tx, made: held_runs.hold_back(tx, "s", "p", "the window"),
     ],
     ids=["heartbeat", "delivery", "window"],
 )

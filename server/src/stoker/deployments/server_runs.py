@@ -23,37 +23,37 @@ from stoker.model.errors import StokerError, Unavailable
 from stoker.model.server import Server
 from stoker.model.stack import Action, Status
 from stoker.policy import authorizer, windows
-from stoker.store import configs, deployments, rows, server_policies, servers
+from stoker.store import configs, deployments, held_runs, rows, servers
 from stoker.store.deployments import POLLING
+from stoker.store.held_runs import Changed, UnderWay
 from stoker.store.notifier import deployment_topic
 from stoker.store.open import Store
-from stoker.store.server_policies import Changed, UnderWay
 from stoker.store.tx import Tx
 from stoker.work import Work
 
 
 def reevaluate(tx: Tx, work: Work, server_id: str) -> None:
     """Hold or release the runs of a server after a window opened or closed or the policy changed."""
-    server = server_policies.server(tx, server_id)
+    server = servers.find_governed(tx, server_id)
     if server is None:
         authorizer.schedule_check(tx, work, server_id, None)
         return
     server_windows = authorizer.load_policy(server.policy).windows
     opening = windows.find_opening(server_windows, tx.now)
     if opening is None:
-        changed = server_policies.release(tx, server_id, WAITING)
+        changed = held_runs.release(tx, server_id, WAITING)
         for run in changed:
             _start_deadline(tx, work, run)
-        is_untold = bool(server_windows) and server_policies.has_untold(tx, server_id, server.project_id)
+        is_untold = bool(server_windows) and held_runs.has_untold(tx, server_id, server.project_id)
         closing = windows.find_closing(server_windows, tx.now) if is_untold else None
         authorizer.schedule_check(tx, work, server_id, closing)
     else:
         reason = authorizer.waiting_reason(server.name, opening)
-        changed = server_policies.hold_back(tx, server_id, server.project_id, reason)
+        changed = held_runs.hold_back(tx, server_id, server.project_id, reason)
         for run in changed:
             cancel_deadline(tx, work, run.config_id)
         # An agent may have a run whose delivery is not recorded yet. If it was not sent after all, it is held later.
-        is_untold = server_policies.has_untold(tx, server_id, server.project_id)
+        is_untold = held_runs.has_untold(tx, server_id, server.project_id)
         check_at = min(opening, tx.now + POLLING) if is_untold else opening
         authorizer.schedule_check(tx, work, server_id, check_at if changed or is_untold else None)
     for run in changed:
@@ -75,7 +75,7 @@ def release_server(tx: Tx, work: Work, server_id: str, name: str) -> None:
     # a run that starts concurrently is visible after this lock, or finds no server
     servers.find(tx, server_id, for_update=True)
     reason = f"Server {name} was removed"
-    for run in server_policies.under_way(tx, server_id):
+    for run in held_runs.under_way(tx, server_id):
         if run.belongs:
             _fail_later(tx, work, run, reason)
             continue
@@ -95,7 +95,7 @@ def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
     the document at once; the other runs wait for the new machine.
     """
     reason = f"Interrupted: server {server.name} was enrolled again while this config was running"
-    for run in server_policies.list_received(tx, server.id):
+    for run in held_runs.list_received(tx, server.id):
         deployment = deployments.find(tx, run.id, for_update=True)
         if deployment is None or deployment.config_id != run.config_id:
             continue

@@ -23,9 +23,9 @@ from stoker.model.errors import DeploymentRefused
 from stoker.model.server import OWN_AGENT
 from stoker.policy import rules, windows
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
-from stoker.store import audit, rows, server_policies, stacks
+from stoker.store import audit, held_runs, rows, servers, stacks, triggers
 from stoker.store.open import Store
-from stoker.store.server_policies import Governed
+from stoker.store.servers import Governed
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -94,7 +94,7 @@ class DeploymentAuthorizer:
         Raises DeploymentRefused if the server's policy denies the run. The transaction adds the run to the audit log.
         Only one query runs if the server is unknown, or if neither the server nor the site has a policy.
         """
-        server = server_policies.server(tx, request.server_id, staying=True)
+        server = servers.find_governed(tx, request.server_id, staying=True)
         is_own = server is not None and server.project_id == request.project_id
         cleans_up = request.was_admitted is not None
         if server is not None and not cleans_up and not self._is_free(server, request.hook):
@@ -121,7 +121,7 @@ class DeploymentAuthorizer:
 
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
         """Return the error that ``authorize`` would raise, or None. Writes nothing."""
-        server = server_policies.server(tx, request.server_id)
+        server = servers.find_governed(tx, request.server_id)
         if server is None or self._is_free(server, request.hook):
             return None
         decision, _ = self._decide(tx, server, request)
@@ -201,7 +201,7 @@ def _record_free(tx: Tx, request: AuthorizationRequest, server_name: str | None)
 def record(tx: Tx, decision: Decision) -> None:
     """Write a decision to the audit log, with the server's name, and after the commit to the server's log."""
     server_id = decision.server_id
-    if server_id is not None and decision.server_name is None and (server := server_policies.server(tx, server_id)):
+    if server_id is not None and decision.server_name is None and (server := servers.find_governed(tx, server_id)):
         decision = replace(decision, server_name=server.name)
     audit.add(tx, decision)
     tx.after_commit(
@@ -249,8 +249,8 @@ def _requester(tx: Tx, request: AuthorizationRequest) -> tuple[Tree | None, str 
     stack_id = request.stack_id
     if stack_id is None and request.trigger_id is not None:
         # On servers of a stack, a trigger whose source is in the stack counts as the stack itself.
-        stack_id = server_policies.stack_of_trigger(tx, request.trigger_id)
-    top = server_policies.top(tx, stack_id) if stack_id else None
+        stack_id = triggers.find_stack_id(tx, request.trigger_id)
+    top = stacks.find_root(tx, stack_id) if stack_id else None
     if top is None:
         return None, request.actor
     return Tree(top.id, top.name), request.actor or top.username
@@ -272,8 +272,8 @@ def first_opening(tx: Tx, root_id: str) -> datetime | None:
     first window because no agent fetched it.
     """
     latest: datetime | None = None
-    for server_id, since in server_policies.waiting_deployments(tx, root_id):
-        server = server_policies.server(tx, server_id)
+    for server_id, since in held_runs.waiting_deployments(tx, root_id):
+        server = servers.find_governed(tx, server_id)
         opening = windows.find_opening(load_policy(server.policy).windows, since) if server is not None else None
         if opening is None or opening <= tx.now:
             return None

@@ -1,9 +1,10 @@
-"""Queries for servers, for the facts that their agents report, for enrollments and relays."""
+"""Queries for servers, what policies see of them and the facts that their agents report, for enrollments and relays."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -23,8 +24,10 @@ from stoker.model.server import (
     ServerFacts,
     describe_os,
 )
+from stoker.store import rows, stacks
 from stoker.store.query import column, execute
 from stoker.store.repository import Repository
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 SERVERS = Repository(Server, "servers", noun="Server")
@@ -72,6 +75,7 @@ def lock_names(tx: Tx, project_id: str) -> None:
 
 def add(tx: Tx, new: Server) -> None:
     """Insert a server."""
+    tx.cache.pop(("policy", new.id), None)
     SERVERS.add(tx, new)
     tx.record_server_change(new.project_id, None, selectable(new, {}))
 
@@ -91,6 +95,7 @@ def change(tx: Tx, id: str, **changes: Any) -> None:
             tx.record_server_change(server.project_id, before, after)
     if "policy" in changes:
         tx.bump_document(id)
+    tx.cache.pop(("policy", id), None)
     SERVERS.update(tx, id, **changes)
 
 
@@ -229,3 +234,69 @@ def add_relay(tx: Tx, new: Relay) -> None:
 def record_relay_seen(tx: Tx, id: str, at: datetime, agents: int, version: str | None) -> None:
     """Record the time of the relay's last request, the number of its agents, and its version."""
     _RELAYS.update(tx, id, last_seen=at, agents=agents, version=version)
+
+
+_GOVERNED = ", ".join(f"servers.{name}" for name in ("project_id", "policy", "name", "stack_id", "stands_for", "agent"))
+_GOVERNED_BY_ID = sql(f"SELECT {_GOVERNED} FROM servers WHERE id = :id")
+#: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
+_STAYING = sql(f"{_GOVERNED_BY_ID.text} @for_key_share")
+_SEVERAL_GOVERNED = sql(f"SELECT {_GOVERNED}, servers.id FROM servers WHERE id @in(ids) ORDER BY id")
+_SEVERAL_STAYING = sql(f"{_SEVERAL_GOVERNED.text} @for_key_share")
+#: The server is in a subquery, because PostgreSQL locks no row of an outer join.
+_WITH_CONFIG = sql(
+    f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_GOVERNED} FROM configs"
+    f" LEFT JOIN (SELECT {_GOVERNED} FROM servers WHERE servers.id = :id @for_key_share) AS servers ON true"
+    " WHERE configs.id = :config"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """The columns of a server's row that policies use."""
+
+    project_id: str
+    #: As stored; None: the server has no policy of its own.
+    policy: str | None
+    name: str
+    stack_id: str | None
+    #: As stored: the resources that represent the server, resource id → id of the root stack.
+    stands_for: str
+    #: The agent on the server, as its resource declares it.
+    agent: str | None
+
+    @property
+    def stood_for_by(self) -> frozenset[str]:
+        """The ids of the root stacks with a resource that represents the server."""
+        return frozenset(rows.load(self.stands_for).values())
+
+
+def find_governed(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
+    """
+    Return a server's row, or None. Every deployment asks this when it starts: one read by primary key.
+
+    ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
+    """
+    row = tx.cache.get(("policy", id)) or tx.execute_fast(_STAYING if staying else _GOVERNED_BY_ID, {"id": id})
+    return None if row is None or row[0] is None else Governed(*row)
+
+
+def prime_governed(tx: Tx, ids: Collection[str]) -> None:
+    """
+    Read the rows of several servers at once.
+
+    A write transaction locks them, as ``find_governed`` does with ``staying``; a read transaction reads their stacks,
+    too.
+    """
+    loaded = tx.fetch_all(_SEVERAL_GOVERNED if tx.is_reading else _SEVERAL_STAYING, {"ids": rows.dump(list(ids))})
+    tx.cache |= {("policy", id): row for *row, id in loaded}
+    if tx.is_reading:
+        stacks.STACKS.prime(tx, {id for *row, _ in loaded if (id := Governed(*row).stack_id)})
+
+
+def prime_with_config(tx: Tx, id: str, config_id: str) -> None:
+    """Read and lock the row of a server, and read a config, at once, unless the transaction has read the config."""
+    if ("configs", config_id) in tx.cache:
+        return
+    row = tx.execute_fast(_WITH_CONFIG, {"id": id, "config": config_id})
+    if row is not None:  # the server need not exist
+        tx.cache["configs", config_id], tx.cache["policy", id] = row[:4], row[4:]

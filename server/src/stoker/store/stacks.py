@@ -151,6 +151,12 @@ def children(tx: Tx, id: str) -> list[Stack]:
     return _list_children(tx, id)
 
 
+def find_root(tx: Tx, stack_id: str) -> Stack | None:
+    """Return the root stack of this stack's tree, or None if the stack does not exist."""
+    stack = find(tx, stack_id)
+    return stack if stack is None or stack.root_id == stack.id else find(tx, stack.root_id)
+
+
 def prime(tx: Tx, root_id: str) -> list[Stack]:
     """
     Load all stacks of the root stack ``root_id`` at once.

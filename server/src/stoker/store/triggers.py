@@ -28,6 +28,8 @@ _TRIGGERS = Repository(
     ),
 )
 _find_content: Callable[[Tx, str], str] = scalar("SELECT config FROM triggers WHERE id = :id")
+#: Return the stack that contains the source of a trigger, or None.
+find_stack_id: Callable[[Tx, str], str | None] = scalar("SELECT stack_id FROM triggers WHERE id = :id")
 _find_seq: Callable[[Tx, str, str], int | None] = scalar(
     "SELECT seq FROM triggers WHERE id = :id AND project_id = :project_id"
 )

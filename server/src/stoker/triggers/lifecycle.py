@@ -23,7 +23,7 @@ from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.stack import Status
 from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
-from stoker.store import deployments, server_policies, servers, targets, triggers
+from stoker.store import deployments, servers, targets, triggers
 from stoker.store.maintenance import in_batches
 from stoker.store.open import Store
 from stoker.store.tx import Tx, Wake
@@ -222,7 +222,7 @@ def _begin(tx: Tx, env: DeploymentEnv, trigger: Trigger, turn: Sequence[Target])
     content = triggers.content(tx, trigger.id)
     ids = [target.server_id for target in turn]
     servers.prime(tx, ids)
-    server_policies.prime(tx, ids)
+    servers.prime_governed(tx, ids)
     for target in turn:
         if not trigger.options.stopped:
             trigger = _begin_one(tx, env, trigger, content, target)

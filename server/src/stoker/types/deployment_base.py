@@ -129,6 +129,8 @@ def _locate(context: Context, deployment: Deployment, reason: str) -> str:
 
 def _run(context: Context, resource: Resource, properties: Properties, action: Action) -> Outcome:
     """Start a run if this action of the stack runs the config."""
+    if properties["config"]:
+        servers.prime_with_config(context.tx, properties["server"], properties["config"])
     content = deployment_runs.content_for(context, properties)
     if not deployment_runs.is_triggered(content, properties, action):
         return DONE

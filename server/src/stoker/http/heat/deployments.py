@@ -38,7 +38,7 @@ from stoker.model.config import Config, Content
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.stack import Action
-from stoker.store import audit, configs, deployments, server_policies
+from stoker.store import audit, configs, deployments, servers
 from stoker.store.tx import Tx, check_limit
 
 SIGNAL_TRANSPORTS = (
@@ -193,7 +193,7 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
     """
     limit, project_id = request.app.settings.max_software_deployments, request.project
     check_limit(tx, "deployments", project_id, limit, lambda: deployments.count(tx, project_id))
-    server_policies.prime_with_config(tx, body.server_id, body.config_id)
+    servers.prime_with_config(tx, body.server_id, body.config_id)
     config = _find_config(tx, project_id, body.config_id, body.input_values or {})
     if body.signal_transport is not None:
         return enclose(tx, _create_derived(tx, request, body, config))

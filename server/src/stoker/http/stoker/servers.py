@@ -33,7 +33,7 @@ from stoker.model.server import FactsSummary, Kind, Server, change_labels, with_
 from stoker.policy import authorizer, rules, windows
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.servers import enrollment
-from stoker.store import rows, server_lists, server_policies, servers
+from stoker.store import rows, server_lists, servers
 from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
         ids_of_page = [server.id for _, server in page]
         facts = servers.summarize_facts(tx, ids_of_page)
         if query.group is not None:
-            server_policies.prime(tx, ids_of_page)
+            servers.prime_governed(tx, ids_of_page)
         return [
             (position, _serialize_in_list(request, tx, server, facts.get(server.id), query.group))
             for position, server in page

@@ -1,33 +1,18 @@
-"""Queries for policies of servers, and for the deployments that maintenance windows hold."""
+"""Queries for the runs in progress on a server, and for those that its maintenance windows hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from stoker.model.stack import Stack
-from stoker.store import rows, stacks
+from stoker.store import rows
 from stoker.store.deployments import MAY_HAVE_BEGUN, forget, polled_since
-from stoker.store.query import exists, scalar
+from stoker.store.query import exists
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
-_COLUMNS = ", ".join(f"servers.{name}" for name in ("project_id", "policy", "name", "stack_id", "stands_for", "agent"))
-_SERVER = sql(f"SELECT {_COLUMNS} FROM servers WHERE id = :id")
-#: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
-_STAYING = sql(f"{_SERVER.text} @for_key_share")
-_ALL = sql(f"SELECT {_COLUMNS}, servers.id FROM servers WHERE id @in(ids) ORDER BY id")
-_STAYING_ALL = sql(f"{_ALL.text} @for_key_share")
-#: The server is in a subquery, because PostgreSQL locks no row of an outer join.
-_WITH_CONFIG = sql(
-    f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_COLUMNS} FROM configs"
-    f" LEFT JOIN (SELECT {_COLUMNS} FROM servers WHERE servers.id = :id @for_key_share) AS servers ON true"
-    " WHERE configs.id = :config"
-)
-#: Return the stack that contains the source of a trigger, or None.
-stack_of_trigger: Callable[[Tx, str], str | None] = scalar("SELECT stack_id FROM triggers WHERE id = :id")
 #: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted. A run that is being
 #: sent may be one of them.
 _UNSENT = (
@@ -66,26 +51,6 @@ _RECEIVED = sql(_OF_SERVER.format(" AND state IN ('DELIVERED', 'RUNNING') AND NO
 
 
 @dataclass(frozen=True, slots=True)
-class Governed:
-    """The columns of a server's row that policies use."""
-
-    project_id: str
-    #: As stored; None: the server has no policy of its own.
-    policy: str | None
-    name: str
-    stack_id: str | None
-    #: As stored: the resources that represent the server, resource id → id of the root stack.
-    stands_for: str
-    #: The agent on the server, as its resource declares it.
-    agent: str | None
-
-    @property
-    def stood_for_by(self) -> frozenset[str]:
-        """The ids of the root stacks with a resource that represents the server."""
-        return frozenset(rows.load(self.stands_for).values())
-
-
-@dataclass(frozen=True, slots=True)
 class UnderWay:
     """A deployment in progress on a server."""
 
@@ -103,41 +68,6 @@ class Changed:
     config_id: str
     #: Whether a report of its end is expected. False if a client manages the deployment's status itself.
     awaited: bool
-
-
-def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
-    """
-    Return a server's row, or None. Every deployment asks this when it starts: one read by primary key.
-
-    ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
-    """
-    row = tx.cache.get(("policy", id)) or tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
-    return None if row is None or row[0] is None else Governed(*row)
-
-
-def prime(tx: Tx, ids: Collection[str]) -> None:
-    """
-    Read the rows of several servers at once.
-
-    A write transaction locks them, as ``server`` does with ``staying``; a read transaction reads their stacks, too.
-    """
-    loaded = tx.fetch_all(_ALL if tx.is_reading else _STAYING_ALL, {"ids": rows.dump(list(ids))})
-    tx.cache |= {("policy", id): row for *row, id in loaded}
-    if tx.is_reading:
-        stacks.STACKS.prime(tx, {id for *row, _ in loaded if (id := Governed(*row).stack_id)})
-
-
-def prime_with_config(tx: Tx, id: str, config_id: str) -> None:
-    """Read and lock the row of a server, and read a config, at once. The server need not exist."""
-    row = tx.execute_fast(_WITH_CONFIG, {"id": id, "config": config_id})
-    if row is not None:
-        tx.cache["configs", config_id], tx.cache["policy", id] = row[:4], row[4:]
-
-
-def top(tx: Tx, stack_id: str) -> Stack | None:
-    """Return the root stack of this stack's tree, or None if the stack does not exist."""
-    stack = stacks.find(tx, stack_id)
-    return stack if stack is None or stack.root_id == stack.id else stacks.find(tx, stack.root_id)
 
 
 def waiting_deployments(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
