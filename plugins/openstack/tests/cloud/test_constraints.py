@@ -53,7 +53,7 @@ def site(tmp_path, cloud, monkeypatch):
 def _keypairs(asked):
     if asked.path.endswith("/os-keypairs/mine"):
         return Said(200, {"keypair": {"name": "mine"}})
-    return None
+    return Said(200, {"keypairs": [{"keypair": {"name": "mine"}}]}) if asked.path.endswith("/os-keypairs") else None
 
 
 def _send(site, path, template=TEMPLATE, verb="POST", image=IMAGE, **more):

@@ -134,7 +134,7 @@ def await_agents(client: Client, source: SourceStack, seconds: float) -> None:
         return sorted(id_ for id_ in ids if not client.servers.show(id_).get("last_seen"))
 
     try:
-        poll(lambda: None if unseen() else True, seconds, pause=min(1.0, seconds))
+        poll(lambda: None if unseen() else True, seconds)
     except TimedOut:
         raise TimedOut(
             f"the stack was not abandoned: the agents of these servers have not changed to Stoker within {seconds:g}"

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker_client.collection import part, segment
 from stoker_client.errors import NotFound, TimedOut
+from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
 T = TypeVar("T")
-#: Seconds between two questions, and until no answer is expected any more.
-_PAUSE, _LIMIT = 1.0, 3600.0
+#: Seconds until no answer is expected any more.
+_LIMIT = 3600.0
 
 
-def poll(ask: Callable[[], T | None], limit: float = _LIMIT, pause: float = _PAUSE) -> T:
-    """Call ``ask`` until it returns a value. ``limit`` and ``pause`` are in seconds. Raises TimedOut."""
-    end = time.monotonic() + limit
-    while (value := ask()) is None:
-        if time.monotonic() >= end:
-            raise TimedOut(f"no result after {limit:.0f} seconds")
-        time.sleep(pause)
-    return value
+def poll(ask: Callable[[], T | None], limit: float = _LIMIT) -> T:
+    """Call ``ask`` until it returns a value, for at most ``limit`` seconds. Raises TimedOut."""
+    for _ in attempts(time.monotonic() + limit):
+        if (value := ask()) is not None:
+            return value
+    raise TimedOut(f"no result after {limit:.0f} seconds")
 
 
 #: Types whose physical objects are configs, or deployments.

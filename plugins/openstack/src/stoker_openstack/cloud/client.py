@@ -51,8 +51,6 @@ NAMES: Mapping[str, str] = {
 }
 #: Seconds: timeouts of reading and of changing requests, and the pause between probes of an unreachable service.
 _READ_SECONDS, _CHANGE_SECONDS, _SPARED = 30.0, 120.0, 2.0
-#: Seconds until a login has failed that Keystone does not answer.
-LOGIN_SECONDS = 20.0
 #: The monotonic time at which all requests of the current thread end; None: each has its own timeout.
 _DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 #: The kind of an error by its status, as the services' Python clients name it.
@@ -154,15 +152,12 @@ class CloudClient:
 
     def find(self, service: str, path: str, key: str) -> dict[str, Any] | None:
         """Return the object ``key`` in the answer to a GET request; None if the service has no such object."""
-        try:
+        with suppressing(404):
             match = self.get(service, path)
-        except CloudRefused as error:
-            if error.status == 404:
-                return None
-            raise
-        with rejecting_malformed():
-            item: dict[str, Any] = match[key] if key else match
-            return item
+            with rejecting_malformed():
+                item: dict[str, Any] = match[key] if key else match
+                return item
+        return None
 
     def list(self, service: str, path: str, key: str, *, query: Any = ()) -> list[dict[str, Any]]:
         """Return all objects of a list, page by page."""

@@ -10,11 +10,12 @@ from stoker_openstack.cloud.client import limit_time
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater
 
-#: The kind of objects (``nouns.NOUNS``) that a value with a constraint names. Key pairs are looked up in another way.
+#: The kind of objects (``nouns.NOUNS``) that a value with a constraint names.
 _KINDS: Mapping[str, str] = {
     "glance.image": "image",
     "nova.flavor": "flavor",
     "nova.server": "server",
+    "nova.keypair": "keypair",
     "neutron.network": "network",
     "neutron.subnet": "subnet",
     "neutron.subnetpool": "subnetpool",
@@ -29,7 +30,6 @@ _KINDS: Mapping[str, str] = {
     "cinder.vtype": "volume_type",
     "keystone.project": "project",
 }
-_KEYPAIR = "nova.keypair"
 #: Seconds that all checks of one request may take together, so that the request is answered while the cloud hangs.
 _PATIENCE = 10.0
 #: The kinds of errors that say something about the value; all others leave the value unchecked.
@@ -53,8 +53,7 @@ class CloudConstraints:
 
     def find_problem(self, constraint: str, value: str) -> str | None:
         """Return why the cloud has no such object, in Heat's words; None if it has one or cannot say."""
-        is_known = constraint in _KINDS or constraint == _KEYPAIR
-        if not is_known or not value or constraint in self._unchecked:
+        if constraint not in _KINDS or not value or constraint in self._unchecked:
             return None
         key = (constraint, value)
         if key not in self._results:
@@ -79,12 +78,8 @@ class CloudConstraints:
     def _look_up(self, constraint: str, value: str) -> str | None:
         if self._login is None:
             self._login = self._open_login()
-        names = self._login.names
         try:
-            if constraint == _KEYPAIR:
-                names.require_keypair(value)
-            else:
-                names.resolve(_KINDS[constraint], value)
+            self._login.names.resolve(_KINDS[constraint], value)
         except CloudFailure as error:
             if error.kind in _PROBLEMS:
                 return f"Error validating value '{value}': {error}"

@@ -1,25 +1,22 @@
-"""
-The controller of one service's objects: calls the drivers; see ``reconciler.Controller``.
-"""
+"""The controller of one service's objects: calls the drivers; see ``reconciler.Controller``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 import structlog
-from msgspec.structs import replace
 
 from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.model.stack import Status
 from stoker.store.tx import Tx
-from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run, act, await_state
+from stoker_openstack.cloud.context import CloudContext
+from stoker_openstack.cloud.drivers.base import Result, Run, act, await_state
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
-from stoker_openstack.cloud.recorder import ERRORS, ERRORS_SINCE, INTERRUPTED, CloudContext, Recorder, without_sent
+from stoker_openstack.cloud.recorder import ERRORS, ERRORS_SINCE, INTERRUPTED, Recorder, Superseded
 from stoker_openstack.model import CloudObject
 from stoker_openstack.store import cloud_objects
 
@@ -31,17 +28,13 @@ _AFTER_OUTAGE = 2.0
 _log = structlog.get_logger("stoker.backends")
 
 
-class Superseded(Exception):
-    """A newer request replaced the action; its job follows."""
-
-
 class CloudController:
     """Applies the desired state of the objects that one service has."""
 
-    def __init__(self, context: CloudContext, service: str) -> None:
+    def __init__(self, context: CloudContext, recorder: Recorder, service: str) -> None:
         self._context = context
+        self._recorder = recorder
         self._service = service
-        self._recorder = Recorder(context)
 
     def prepare(self) -> None:
         """Check that the service answers, with the login of a pending object."""
@@ -87,7 +80,7 @@ class CloudController:
             client=access.client,
             names=access.names,
             marker=Marker(self._context.site, item.id),
-            store=partial(self._store, item),
+            store=partial(self._recorder.note, item),
             now=self._context.store.clock.now,
         )
         try:
@@ -96,42 +89,6 @@ class CloudController:
             if driver.may_pass(run, error):
                 await_state(run, error)
             raise
-
-    def _store(
-        self,
-        item: CloudObject,
-        external_id: str | None,
-        observed: Mapping[str, Any] | None,
-        progress: Mapping[str, Any],
-    ) -> CloudObject:
-        """
-        Store a driver's note at once.
-
-        An id that the cloud gave is stored even if a newer request exists. Raises Superseded in this case.
-        """
-
-        def do(tx: Tx) -> tuple[CloudObject | None, bool]:
-            row = cloud_objects.find(tx, item.id, for_update=True)
-            if row is None:
-                return None, False
-            is_current = row.desired_generation == item.desired_generation
-            if external_id is None and not is_current:
-                return row, False
-            changed = replace(
-                row,
-                external_id=external_id or row.external_id,
-                observed=self._context.represent(row, observed),
-                progress=progress if is_current else without_sent(row.progress),
-            )
-            cloud_objects.save(tx, changed)
-            if changed.progress.get(GIVEN_UP) != row.progress.get(GIVEN_UP):
-                self._context.late_objects.expect(tx, changed)
-            return changed, is_current
-
-        row, is_current = self._context.store.write(do)
-        if row is None or not is_current:
-            raise Superseded
-        return row
 
     def _fail_or_retry(self, item: CloudObject, error: CloudFailure, patience: timedelta = _LONGEST_ERRORS) -> None:
         """

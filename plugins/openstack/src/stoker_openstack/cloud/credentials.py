@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from stoker import cloud_entries
 from stoker.failures import ServiceUnavailable
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
-from stoker_openstack.cloud.client import LOGIN_SECONDS, Access, Breakers, CloudClient
+from stoker_openstack.cloud.client import IDENTITY, NAMES, Access, Breakers, CloudClient
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused
 from stoker_openstack.cloud.names import NameResolver
-from stoker_openstack.model import CloudObject
 
 T = TypeVar("T")
 
@@ -37,10 +37,6 @@ class Credentials(Protocol):
 
     def open_project(self, token: str, project_id: str) -> CloudLogin:
         """Return a client that reads in a project before the project has objects. ``token``: of the request."""
-        ...
-
-    def scope(self, item: CloudObject) -> str:
-        """Return the key of the objects that are polled together."""
         ...
 
     def end_unused(self, tx: Tx, root_id: str) -> None:
@@ -89,9 +85,6 @@ class SiteCredentials:
         """The login for all objects."""
         return self._login
 
-    def scope(self, item: CloudObject) -> str:
-        return "site"
-
     def end_unused(self, tx: Tx, root_id: str) -> None:
         """Nothing to do: the login belongs to the site."""
 
@@ -119,17 +112,10 @@ def require_entry(name: str) -> None:
 
 def open_entry(name: str) -> Access:
     """Return the access of an entry of clouds.yaml. Raises ServiceUnavailable, as the file may be corrected."""
-    # Imported here because the import takes 0.3 s and only sites with a cloud need it.
-    from openstack.config import OpenStackConfig
-    from openstack.exceptions import SDKException
-
     try:
-        entry = OpenStackConfig().get_one(cloud=name)
-        services = ("compute", "network", "block-storage", "image", "object-store", "key-manager", "identity")
-        endpoints = {service: url for service in services if (url := entry.get_endpoint(service))}
-        endpoints.pop("identity", None)
-        session = entry.get_session()
-        session.timeout = session.timeout or LOGIN_SECONDS  # without one, a login waits for Keystone for ever
-        return Access(session, entry.config.get("region_name"), entry.get_interface(), endpoints)
-    except SDKException as error:
-        raise ServiceUnavailable(f"the entry {name} of clouds.yaml cannot be used: {error}") from None
+        entry = cloud_entries.find(name, "cloud")
+    except Invalid as error:
+        raise ServiceUnavailable(error.message) from None
+    services = (service for service in NAMES if service != IDENTITY)
+    endpoints = {service: url for service in services if (url := entry.get_endpoint(service))}
+    return Access(entry.get_session(), entry.config.get("region_name"), entry.get_interface(), endpoints)

@@ -28,7 +28,6 @@ from stoker_openstack.cloud.keystone_delegations import REVOKE, KeystoneDelegati
 from stoker_openstack.cloud.keystone_login import KeystoneLogin
 from stoker_openstack.cloud.late_objects import LATE_OBJECTS
 from stoker_openstack.cloud.names import NameResolver
-from stoker_openstack.model import CloudObject
 from stoker_openstack.store import cloud_objects, delegations
 from stoker_openstack.store.delegations import CloudCredential, Delegation
 
@@ -74,9 +73,6 @@ class DelegatedCredentials:
     def open_project(self, token: str, project_id: str) -> CloudLogin:
         client = CloudClient(f"of project {project_id}", lambda: self._login.open_token(token), self._breakers)
         return CloudLogin(client, NameResolver(client))
-
-    def scope(self, item: CloudObject) -> str:
-        return item.project_id
 
     def end_unused(self, tx: Tx, root_id: str) -> None:
         stack = stacks.find(tx, root_id)

@@ -15,16 +15,17 @@ from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
+from stoker_openstack.cloud.context import JOBS, POLL, CloudContext
 from stoker_openstack.cloud.controller import CloudController
 from stoker_openstack.cloud.credentials import SiteCredentials, require_entry
 from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
 from stoker_openstack.cloud.drivers import cinder, neutron, neutron_relations, small
 from stoker_openstack.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Driver, Registry
 from stoker_openstack.cloud.drivers.server import ServerDriver
-from stoker_openstack.cloud.late_objects import LATE_OBJECTS, LateObjects
+from stoker_openstack.cloud.late_objects import LateObjects
 from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.cloud.polling import StatePoller
-from stoker_openstack.cloud.recorder import JOBS, POLL, CloudContext
+from stoker_openstack.cloud.recorder import Recorder
 from stoker_openstack.cloud.refresh import Refresher
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.store import cloud_objects
@@ -94,14 +95,11 @@ def create_registry() -> Registry:
 
 def start_openstack(openstack: OpenStack, store: Store, work: Work) -> None:
     """Register and start the jobs."""
-    credentials, site = openstack.credentials, openstack.site
-    late_objects = LateObjects(store, work, credentials, site)
-    work.register(LATE_OBJECTS, late_objects.delete, threads=1)
-    refresher = Refresher(store, work, credentials, openstack.registry)
-    context = CloudContext(store, work, credentials, openstack.registry, site, late_objects, refresher)
-    controllers = {service: CloudController(context, service) for service in openstack.registry.services}
+    context = CloudContext(store, work, openstack.credentials, openstack.registry, openstack.site)
+    recorder = Recorder(context, LateObjects(context), Refresher(context))
+    controllers = {service: CloudController(context, recorder, service) for service in openstack.registry.services}
     Reconciler(store, work, controllers, JOBS).start()
-    work.register(POLL, StatePoller(context).poll, threads=2)
+    work.register(POLL, StatePoller(context, recorder).poll, threads=2)
 
 
 class OpenStackCloud:
@@ -132,7 +130,7 @@ class OpenStackCloud:
         cloud_objects.retain(tx, id)
 
     def _defer(self, tx: Tx, item: CloudObject) -> None:
-        request(self._work, tx, self._registry.drivers[item.kind].noun.service, item.id, JOBS)
+        request(self._work, tx, self._registry.service_of(item.kind), item.id, JOBS)
 
 
 def _root_of(tx: Tx, stack_id: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 import structlog
 
-from stoker.failures import ServiceRejected, ServiceUnavailable
+from stoker.failures import ServiceRejected
+from stoker.service_client import check_status
 from stoker_openstack.cloud.client import Access
 from stoker_openstack.cloud.keystone_login import Caller, KeystoneLogin
 from stoker_openstack.cloud.markers import Marker, marker_of
@@ -49,18 +52,13 @@ class KeystoneTrusts:
 
         Raises ServiceUnavailable and ServiceRejected.
         """
-        from keystoneauth1 import exceptions
+        service = self._login.open_service(self._login.open_own())
 
-        try:
-            session = self._login.open_own()
-            query = {"trustee_user_id": session.get_user_id()}
-            answer = session.get(f"{self._login.url}{_PATH}", params=query, log=False)
-        except exceptions.HttpError as error:
-            if error.http_status >= 500:
-                raise ServiceUnavailable(f"Keystone answered {error.http_status}") from None
-            raise ServiceRejected(f"Keystone refuses the list of trusts: {error}", error.http_status) from None
-        except exceptions.ClientException as error:
-            raise ServiceUnavailable(f"Keystone does not answer: {error}") from None
+        def send(session: Any) -> Any:
+            return service.request(session, "GET", f"{_PATH}?trustee_user_id={session.get_user_id()}")
+
+        answer = service.call(send)
+        check_status(answer, 200)
         for trust in answer.json()["trusts"]:
             marker = marker_of(trust)
             if marker is not None and marker.site == site:
@@ -73,21 +71,13 @@ class KeystoneTrusts:
         Only the trustor and an administrator may delete a trust. With the trust, Stoker acts as the trustor; Keystone
         refuses this after the trustor has lost a role.
         """
-        from keystoneauth1 import exceptions
-
         login = self._login
         # Without a project, Keystone says only whether the trust exists.
         for session in (login.open_own({"trust_id": trust_id}), login.open_own(), login.open_own(in_project=True)):
-            try:
-                answer = session.delete(f"{login.url}{_PATH}/{trust_id}", raise_exc=False, log=False)
-            except (exceptions.Unauthorized, exceptions.NotFound, exceptions.Forbidden):
-                continue  # the trust is gone, or its trustor or the roles are
-            except exceptions.ClientException as error:
-                raise ServiceUnavailable(f"Keystone does not answer: {error}") from None
-            if answer.status_code >= 500:
-                raise ServiceUnavailable(f"Keystone answered {answer.status_code}")
-            if answer.status_code in (204, 404):
-                return None
+            with suppress(ServiceRejected):  # the trust is gone, or its trustor or the roles are
+                answer = login.open_service(session).send("DELETE", f"{_PATH}/{trust_id}")
+                if answer.status_code in (204, 404):
+                    return None
         _log.warning("trust.kept", trust_id=trust_id)
         return (
             f"Keystone lets Stoker not delete the trust {trust_id}, because its trustor has lost a role or is disabled:"
@@ -125,18 +115,13 @@ class KeystoneCredentials:
 
     def delete(self, credential: CloudCredential) -> None:
         """Delete a credential with its own login. Raises ServiceUnavailable."""
-        from keystoneauth1 import exceptions
-
-        session = self._session(credential)
-        url = f"{self._login.url}/users/{credential.user_id}/application_credentials"
-        try:
-            listed = session.get(url, params={"name": self._name(credential)}, log=False).json()
-            for item in listed["application_credentials"]:
-                session.delete(f"{url}/{item['id']}", log=False)
-        except (exceptions.Unauthorized, exceptions.NotFound, exceptions.Forbidden):
-            return  # Keystone deletes the credentials of a user who loses a role
-        except exceptions.ClientException as error:
-            raise ServiceUnavailable(f"Keystone does not delete an application credential: {error}") from None
+        service = self._login.open_service(self._session(credential))
+        path = f"/users/{credential.user_id}/application_credentials"
+        with suppress(ServiceRejected):  # Keystone deletes the credentials of a user who loses a role
+            listed = service.send("GET", f"{path}?{urlencode({'name': self._name(credential)})}")
+            check_status(listed, 200)
+            for item in listed.json()["application_credentials"]:
+                service.send("DELETE", f"{path}/{item['id']}")
 
     def _session(self, credential: CloudCredential) -> Any:
         from keystoneauth1.identity import v3

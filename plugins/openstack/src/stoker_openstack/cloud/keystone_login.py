@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 from stoker import cloud_entries
-from stoker.failures import ServiceUnavailable
+from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Unauthorized, Unavailable
+from stoker.service_client import ServiceClient
 from stoker.settings import Settings
 from stoker_openstack.cloud.client import Access
 
 T = TypeVar("T")
 #: Keystone's names of the logins with which a user has given a program some of the user's rights.
 _DELEGATED = {"application_credential", "ec2credential", "oauth1"}
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceUser:
-    """The login of Stoker's own user at Keystone, without a project."""
-
-    auth_url: str
-    names: Mapping[str, str]
-    project: Mapping[str, str]
-    #: Seconds that Keystone may take to answer a request.
-    timeout: float
-    region: str | None = None
+#: Members of an entry of clouds.yaml that name its user, and its project.
+_USER = ("username", "user_id", "password", "user_domain_name", "user_domain_id")
+_PROJECT = ("project_name", "project_id", "project_domain_name", "project_domain_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,38 +57,39 @@ class KeystoneLogin:
     @property
     def region(self) -> str | None:
         """The region of the services that stacks use; None: any."""
-        return self._user.region
+        return self._entry.get("region_name") or None
 
     def open_own(self, scope: Mapping[str, str] | None = None, *, in_project: bool = False) -> Any:
         """Return a session of Stoker's own user: of a trust, in Stoker's own project, or without a project."""
         from keystoneauth1.identity import v3
 
-        user = self._user
-        options: dict[str, Any] = {**user.names, **(scope or (user.project if in_project else {"unscoped": True}))}
-        return self.open_session(v3.Password(auth_url=user.auth_url, **options))
+        auth: Mapping[str, str] = self._entry["auth"]
+        user, project = ({key: auth[key] for key in keys if auth.get(key)} for keys in (_USER, _PROJECT))
+        options: dict[str, Any] = {**user, **(scope or (project if in_project else {"unscoped": True}))}
+        return self.open_session(v3.Password(auth_url=auth["auth_url"], **options))
 
     def open_session(self, auth: Any) -> Any:
         """Return a session that logs in with a plugin of keystoneauth."""
         from keystoneauth1.session import Session
 
-        return Session(auth=auth, timeout=self._user.timeout)
+        return Session(auth=auth, timeout=self._entry["api_timeout"])
+
+    def open_service(self, session: Any) -> ServiceClient:
+        """Return the client of Keystone with a session."""
+        return ServiceClient(self.url, lambda: session)
 
     def is_own_valid(self) -> bool:
         """Return whether Keystone accepts Stoker's own login."""
-        from keystoneauth1 import exceptions
-
         try:
-            return bool(self.open_own().get_token())
-        except exceptions.ClientException:
+            return bool(self.ask_own(lambda session: session.get_token()))
+        except Unavailable:
             return False
 
     def ask_own(self, ask: Callable[[Any], T], *, in_project: bool = False) -> T:
         """Return what ``ask`` returns for a session of Stoker's own user. Raises Unavailable."""
-        from keystoneauth1 import exceptions
-
         try:
-            return ask(self.open_own(in_project=in_project))
-        except exceptions.ClientException as error:
+            return self.open_service(self.open_own(in_project=in_project)).call(ask)
+        except (ServiceUnavailable, ServiceRejected) as error:
             raise Unavailable(f"Keystone does not accept Stoker's own login: {error}") from None
 
     def read_token(self, token: str) -> Caller:
@@ -140,22 +133,18 @@ class KeystoneLogin:
 
     def send(self, token: str, verb: str, path: str, **options: Any) -> Any:
         """Send a request with the token of a request and return the response. Raises Unavailable."""
-        from keystoneauth1 import exceptions
-
         headers = {"X-Auth-Token": token, **options.pop("headers", {})}
+        service = self.open_service(self.open_session(None))
         try:
-            response = self.open_session(None).request(
-                f"{self.url}{path}", verb, headers=headers, authenticated=False, raise_exc=False, log=False, **options
+            return service.call(
+                lambda session: service.request(session, verb, path, headers=headers, authenticated=False, **options)
             )
-        except exceptions.ClientException as error:
-            raise Unavailable(f"Keystone does not answer: {error}") from None
-        if response.status_code >= 500:
-            raise Unavailable(f"Keystone answered {response.status_code}; try again later")
-        return response
+        except ServiceUnavailable as error:
+            raise Unavailable(f"Keystone does not answer: {error}; try again later") from None
 
     @cached_property
-    def _user(self) -> ServiceUser:
-        return _user_of_entry(self._settings.keystone_cloud)
+    def _entry(self) -> Mapping[str, Any]:
+        return cloud_entries.read(self._settings.keystone_cloud, "keystone_cloud")
 
 
 def message_of(response: Any) -> str:
@@ -165,17 +154,3 @@ def message_of(response: Any) -> str:
     except (ValueError, KeyError, TypeError):
         text = str(response.reason or "no reason")
     return f"{' '.join(text.split())} ({response.status_code})"
-
-
-def _user_of_entry(name: str) -> ServiceUser:
-    entry = cloud_entries.read(name, "keystone_cloud")
-    auth: dict[str, str] = dict(entry["auth"])
-
-    def values(*keys: str) -> dict[str, str]:
-        return {key: auth[key] for key in keys if auth.get(key)}
-
-    user_keys: Sequence[str] = ("username", "user_id", "password", "user_domain_name", "user_domain_id")
-    project = values("project_name", "project_id", "project_domain_name", "project_domain_id")
-    return ServiceUser(
-        auth["auth_url"], values(*user_keys), project, entry["api_timeout"], entry.get("region_name") or None
-    )

@@ -18,11 +18,9 @@ from msgspec.structs import asdict, replace
 
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.stack import Status
-from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import Work
 from stoker_openstack.cloud.client import CloudClient
-from stoker_openstack.cloud.credentials import Credentials
+from stoker_openstack.cloud.context import CloudContext
 from stoker_openstack.cloud.drivers.base import GIVEN_UP, SENT_AT
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS, SWEPT
@@ -56,13 +54,11 @@ class _Search(Struct, frozen=True):
 
 
 class LateObjects:
-    """Defers and runs the jobs. ``site`` is the public id of this site."""
+    """Defers and runs the jobs."""
 
-    def __init__(self, store: Store, work: Work, credentials: Credentials, site: str) -> None:
-        self._store = store
-        self._work = work
-        self._credentials = credentials
-        self._site = site
+    def __init__(self, context: CloudContext) -> None:
+        self._context = context
+        context.work.register(LATE_OBJECTS, self.delete, threads=1)
 
     def expect(self, tx: Tx, item: CloudObject, *, is_deleted: bool = False) -> None:
         """
@@ -89,13 +85,13 @@ class LateObjects:
             _log.warning("late_objects.failed", object_id=search.id, error=str(error))
             is_conclusive = False
             search = search if isinstance(error, CloudRefused) else replace(search, rounds=len(_SEARCH_TIMES))
-        self._store.write(lambda tx: self._continue(tx, search, is_conclusive))
+        self._context.store.write(lambda tx: self._continue(tx, search, is_conclusive))
 
     def _delete(self, search: _Search) -> bool:
         """Return whether the row showed which objects are late. The row is read after the list, as in a sweep."""
-        client = self._credentials.open(search.root_id).client
-        listed = [item for id, item in NOUNS[search.kind].list_marked(client, self._site) if id == search.id]
-        with self._store.read() as tx:
+        client = self._context.credentials.open(search.root_id).client
+        listed = [item for id, item in NOUNS[search.kind].list_marked(client, self._context.site) if id == search.id]
+        with self._context.store.read() as tx:
             row = cloud_objects.find(tx, search.id)
         if row is None and not search.is_deleted:
             return True
@@ -118,10 +114,10 @@ class LateObjects:
         rounds = search.rounds + is_conclusive
         is_superseded = not search.is_deleted and cloud_objects.find(tx, search.id) is None
         if is_superseded or rounds >= len(_SEARCH_TIMES) or tx.now - given_up > _LONGEST:
-            self._credentials.end_unused(tx, search.root_id)
+            self._context.credentials.end_unused(tx, search.root_id)
         else:
             at = given_up + _SEARCH_TIMES[rounds] if is_conclusive else tx.now + _PAUSE
             self._defer(tx, replace(search, rounds=rounds), max(at, tx.now + _PAUSE))
 
     def _defer(self, tx: Tx, search: _Search, at: datetime) -> None:
-        self._work.defer(tx, LATE_OBJECTS, search.root_id, search.args, at=at)
+        self._context.work.defer(tx, LATE_OBJECTS, search.root_id, search.args, at=at)

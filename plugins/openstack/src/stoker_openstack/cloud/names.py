@@ -106,17 +106,11 @@ class NameResolver:
             raise CloudFailure(problem, "EntityNotFound")
         return str(matches[0]["id"])
 
-    def require_keypair(self, name: str) -> str:
-        """Return the name of a key pair. Raises CloudFailure if there is no such key pair."""
-        if NOUNS["keypair"].find(self._client, name) is None:
-            raise not_found("Key", name)
-        return name
-
     def _look_up(self, noun: Noun, name: str) -> str:
         if noun.has_plain_ids or _UUID.fullmatch(name):
             match = self._get(noun, name)
             if match is not None:
-                return str(match["id"])
+                return str(match[noun.id_key])
         query: list[tuple[str, Any]] = [] if noun.lists_all else [(noun.name_key, name)]
         if noun.key == "servers":
             query = [("name", f"^{re.escape(name)}$")]

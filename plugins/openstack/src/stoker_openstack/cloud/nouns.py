@@ -106,7 +106,7 @@ NOUNS: Mapping[str, Noun] = {
     "flavor": Noun("Flavor", COMPUTE, "/flavors", "flavors", "/detail", lists_all=True, has_plain_ids=True),
     "server": Noun("Server", COMPUTE, "/servers", "servers", "/detail"),
     "server_group": Noun("ServerGroup", COMPUTE, "/os-server-groups", "server_groups", lists_all=True),
-    "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs", id_key="name"),
+    "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs", lists_all=True, has_plain_ids=True, id_key="name"),
     "network": Noun("Network", NETWORK, "/networks", "networks"),
     "subnet": Noun("Subnet", NETWORK, "/subnets", "subnets"),
     "subnetpool": Noun("Subnetpool", NETWORK, "/subnetpools", "subnetpools"),

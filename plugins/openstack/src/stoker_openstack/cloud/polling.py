@@ -15,13 +15,15 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.failures import ServiceRejected, ServiceUnavailable
+from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.context import POLL, CloudContext
 from stoker_openstack.cloud.credentials import read_first
 from stoker_openstack.cloud.drivers.base import Done, Judgement
 from stoker_openstack.cloud.drivers.server import list_ports
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS, Noun
-from stoker_openstack.cloud.recorder import AWAITS_CLOUD, POLL, CloudContext, Recorder
+from stoker_openstack.cloud.recorder import AWAITS_CLOUD, Recorder
 from stoker_openstack.model import CloudKind, CloudObject
 from stoker_openstack.store import cloud_objects
 
@@ -38,15 +40,15 @@ SOURCES: Mapping[str, Noun] = {noun.key: noun for noun in NOUNS.values()}
 class StatePoller:
     """The job that polls."""
 
-    def __init__(self, context: CloudContext) -> None:
+    def __init__(self, context: CloudContext, recorder: Recorder) -> None:
         self._context = context
-        self._recorder = Recorder(context)
+        self._recorder = recorder
 
     def poll(self, args: Mapping[str, Any]) -> None:
         """Job: make one list call for a project, and defer the next one."""
-        scope, polled = args["scope"], dict(args.get("polled") or {})
+        project_id, polled = args.get("project_id"), dict(args.get("polled") or {})
         with self._context.store.read() as tx:
-            waiting = cloud_objects.awaiting(tx, self._project(scope))
+            waiting = cloud_objects.awaiting(tx, project_id)
         if not waiting:
             return
         name = min((str(item.awaits) for item in waiting), key=lambda source: (polled.get(source, ""), source))
@@ -55,27 +57,25 @@ class StatePoller:
         try:
             self._poll(SOURCES[name], some)
         except (ServiceUnavailable, ServiceRejected, CloudFailure) as error:
-            _log.warning("cloud_poll.failed", scope=scope, source=name, error=str(error))
+            _log.warning("cloud_poll.failed", project_id=project_id, source=name, error=str(error))
             for item in some:
                 self._recorder.interrupt(item, error)
             pause = _AWAY
         except RetryLater as error:
             pause = max(pause, error.seconds)
-        self._go_on(scope, {**polled, name: self._context.store.clock.now().isoformat()}, pause)
+        self._go_on(project_id, {**polled, name: self._context.store.clock.now().isoformat()}, pause)
 
-    def _project(self, scope: str) -> str | None:
-        return None if self._context.credentials.is_shared else scope
-
-    def _go_on(self, scope: str, polled: Mapping[str, str], pause: float) -> None:
+    def _go_on(self, project_id: str | None, polled: Mapping[str, str], pause: float) -> None:
         """Defer the next list call, unless no object waits."""
 
-        def do(tx: Any) -> None:
-            left = cloud_objects.awaiting(tx, self._project(scope))
+        def do(tx: Tx) -> None:
+            left = cloud_objects.awaiting(tx, project_id)
             if left:
                 latest = max(item.awaited_since or tx.now for item in left)
                 grown = min(_LONGEST, (tx.now - latest).total_seconds() * _GROWTH)
-                args = {"scope": scope, "polled": dict(polled)}
-                self._context.work.defer_once(tx, POLL, scope, args, at=tx.now + timedelta(seconds=max(pause, grown)))
+                args = {"project_id": project_id, "polled": polled}
+                at = tx.now + timedelta(seconds=max(pause, grown))
+                self._context.work.defer_once(tx, POLL, project_id or "site", args, at=at)
 
         self._context.store.write(do)
 
@@ -93,7 +93,9 @@ class StatePoller:
             return
         client, listed = listing
         by_id = {str(item["id"]): item for item in listed}
-        self._explain_recovery(some)
+        for item in some:
+            if item.reason.startswith(AWAITS_CLOUD):
+                self._recorder.explain(item, "The cloud answers again")
         completed: list[tuple[CloudObject, Done]] = []
         for item in some:
             observed = by_id.get(str(item.progress.get("polled_id") or item.external_id))
@@ -103,11 +105,6 @@ class StatePoller:
             elif isinstance(judgement.result, Done):
                 completed.append((item, judgement.result))
         self._complete(client, completed)
-
-    def _explain_recovery(self, some: Sequence[CloudObject]) -> None:
-        for item in some:
-            if item.reason.startswith(AWAITS_CLOUD):
-                self._recorder.explain(item, "The cloud answers again")
 
     def _judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
         try:

@@ -1,42 +1,35 @@
-"""Records the results of actions on a cloud's objects, and has what controllers and poller share."""
+"""Records the results of actions on a cloud's objects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import structlog
 from msgspec.structs import replace
 
-from stoker.backends.reconciler import JobKinds, request
+from stoker.backends.reconciler import request
 from stoker.model.deployment import Owner
 from stoker.model.stack import Status
 from stoker.store import stacks
-from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import Work
-from stoker_openstack.cloud.credentials import Credentials
+from stoker_openstack.cloud.context import JOBS, CloudContext
 from stoker_openstack.cloud.drivers.base import (
     ABANDONED,
     CONFLICT_SINCE,
     GIVEN_UP,
     SENT_AT,
     Done,
-    Registry,
     Result,
     Wait,
 )
-from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.late_objects import LateObjects
 from stoker_openstack.cloud.refresh import Refresher
 from stoker_openstack.model import CloudObject
 from stoker_openstack.store import cloud_objects
 
-#: The jobs of the reconciler for clouds, which have threads of their own, and the job that polls.
-JOBS = JobKinds("cloud.reconcile", "cloud.prepare", threads=8)
-POLL = "cloud.poll"
 #: Keys of ``progress``: how often a service answered with an internal error in succession, and since when.
 ERRORS, ERRORS_SINCE = "errors", "errors_since"
 #: Key of ``progress``: a service did not answer, and none has refused a request since.
@@ -50,48 +43,41 @@ FIRST_POLL = 1.0
 _log = structlog.get_logger("stoker.backends")
 
 
-@dataclass(frozen=True, slots=True)
-class CloudContext:
-    """What the controllers and the poller share."""
+#: Applies a result to the row of an object; None: the transaction has deleted the row.
+Change = Callable[[Tx, CloudObject], CloudObject | None]
 
-    store: Store
-    work: Work
-    credentials: Credentials
-    registry: Registry
-    #: The public id of this site.
-    site: str
-    late_objects: LateObjects
-    refresher: Refresher
 
-    def represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return the representation to store: a new one, or without one, the present one."""
-        return row.observed if observed is None else self.registry.represent(row.kind, observed)
+class Superseded(Exception):
+    """A newer request replaced the action; its job follows."""
 
 
 class Recorder:
     """Records the results of actions. Each call is one transaction, which also wakes the resource."""
 
-    def __init__(self, context: CloudContext) -> None:
+    def __init__(self, context: CloudContext, late_objects: LateObjects, refresher: Refresher) -> None:
         self._context = context
+        self._late_objects = late_objects
+        self._refresher = refresher
 
     def record(self, item: CloudObject, result: Result) -> None:
         """Record what a driver returned."""
         if isinstance(result, Wait):
             self._wait(item, result)
         elif result.is_gone:
-            self._change(item, None)
+            self._change(item, self._remove)
         else:
             self.complete(item, result)
 
     def complete(self, item: CloudObject, result: Done) -> None:
         """Complete the action."""
 
-        def change(row: CloudObject) -> CloudObject:
+        def change(tx: Tx, row: CloudObject) -> CloudObject:
+            self._refresher.request(tx, row)
             return replace(
                 row,
                 status=Status.COMPLETE,
                 reason="",
-                observed=self._context.represent(row, result.observed),
+                observed=self._represent(row, result.observed),
                 observed_generation=row.desired_generation,
                 progress=_only(row.progress, GIVEN_UP),
                 awaits=None,
@@ -103,17 +89,16 @@ class Recorder:
     def fail(self, item: CloudObject, error: CloudFailure) -> None:
         """Fail the action."""
 
-        def change(row: CloudObject) -> CloudObject:
+        def change(_: Tx, row: CloudObject) -> CloudObject:
             # Only an internal error leaves unknown whether the service has created an object.
-            is_unknown = isinstance(error, CloudRefused) and error.status >= 500 and SENT_AT in row.progress
-            keys = (SENT_AT, GIVEN_UP, ABANDONED) if is_unknown else (GIVEN_UP, ABANDONED)
+            is_unknown = isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR
             return replace(
                 row,
                 status=Status.FAILED,
                 reason=str(error),
                 error_type=error.kind,
-                observed=self._context.represent(row, error.observed),
-                progress=_only(row.progress, *keys),
+                observed=self._represent(row, error.observed),
+                progress=_only(row.progress, GIVEN_UP, ABANDONED, *((SENT_AT,) if is_unknown else ())),
                 awaits=None,
                 awaited_since=None,
             )
@@ -124,27 +109,23 @@ class Recorder:
     def retry(self, item: CloudObject, error: RetryLater, notes: Mapping[str, Any] | None = None) -> None:
         """Call the driver again after a pause, and say why."""
 
-        def do(tx: Tx) -> None:
-            row = self._lock(tx, item)
-            if row is None:
-                return
-            progress = without_sent(row.progress) if error.is_rejected else row.progress
-            changed = replace(row, reason=str(error), progress={**progress, **(notes or {})}, awaits=None)
-            self._save(tx, row, changed)
+        def change(tx: Tx, row: CloudObject) -> CloudObject:
+            args = {"kind": self._context.registry.service_of(row.kind), "id": row.id}
             at = tx.now + timedelta(seconds=error.seconds)
-            args = {"kind": self._context.registry.drivers[item.kind].noun.service, "id": item.id}
-            self._context.work.defer_once(tx, JOBS.reconcile, item.id, args, at=at)
+            self._context.work.defer_once(tx, JOBS.reconcile, row.id, args, at=at)
+            progress = _without_sent(row.progress) if error.is_rejected else row.progress
+            return replace(row, reason=str(error), progress={**progress, **(notes or {})}, awaits=None)
 
-        self._context.store.write(do)
+        self._change(item, change)
 
     def explain(self, item: CloudObject, reason: str) -> None:
         """State what the action waits for."""
-        self._change(item, lambda row: replace(row, reason=reason))
+        self._change(item, lambda _, row: replace(row, reason=reason))
 
     def interrupt(self, item: CloudObject, error: Exception) -> None:
         """State that the action waits for a service that does not answer."""
 
-        def change(row: CloudObject) -> CloudObject:
+        def change(_: Tx, row: CloudObject) -> CloudObject:
             return replace(row, reason=f"{AWAITS_CLOUD}{error}", progress={**row.progress, INTERRUPTED: True})
 
         self._change(item, change)
@@ -152,73 +133,94 @@ class Recorder:
     def request_driver(self, item: CloudObject) -> None:
         """Call the driver, because the polled state requires it."""
 
-        def do(tx: Tx) -> None:
-            row = self._lock(tx, item)
-            if row is not None:
-                cloud_objects.save(tx, replace(row, awaits=None, awaited_since=None))
-                service = self._context.registry.drivers[item.kind].noun.service
-                request(self._context.work, tx, service, item.id, JOBS)
+        def change(tx: Tx, row: CloudObject) -> CloudObject:
+            request(self._context.work, tx, self._context.registry.service_of(row.kind), row.id, JOBS)
+            return replace(row, awaits=None, awaited_since=None)
 
-        self._context.store.write(do)
+        self._change(item, change)
 
-    def _wait(self, item: CloudObject, result: Wait) -> None:
-        def do(tx: Tx) -> None:
-            row = self._lock(tx, item)
-            if row is None:
-                return
+    def note(
+        self,
+        item: CloudObject,
+        external_id: str | None,
+        observed: Mapping[str, Any] | None,
+        progress: Mapping[str, Any],
+    ) -> CloudObject:
+        """
+        Store a driver's note at once; see ``drivers.base.Run``.
+
+        An id that the cloud gave is stored even if a newer request exists. Raises Superseded in this case.
+        """
+
+        def do(tx: Tx) -> CloudObject | None:
+            row = cloud_objects.find(tx, item.id, for_update=True)
+            is_current = row is not None and row.desired_generation == item.desired_generation
+            if row is None or (external_id is None and not is_current):
+                return None
             changed = replace(
                 row,
+                external_id=external_id or row.external_id,
+                observed=self._represent(row, observed),
+                progress=progress if is_current else _without_sent(row.progress),
+            )
+            cloud_objects.save(tx, changed)
+            if changed.progress.get(GIVEN_UP) != row.progress.get(GIVEN_UP):
+                self._late_objects.expect(tx, changed)
+            return changed if is_current else None
+
+        changed = self._context.store.write(do)
+        if changed is None:
+            raise Superseded
+        return changed
+
+    def _wait(self, item: CloudObject, result: Wait) -> None:
+        def change(tx: Tx, row: CloudObject) -> CloudObject:
+            self._context.defer_poll(tx, row, tx.now + timedelta(seconds=FIRST_POLL))
+            lasting = {key: value for key, value in row.progress.items() if key not in _ENDED_BY_SUCCESS}
+            return replace(
+                row,
                 reason=result.reason,
-                observed=self._context.represent(row, result.observed),
-                progress={
-                    **{key: value for key, value in row.progress.items() if key not in _ENDED_BY_SUCCESS},
-                    **({"polled_id": result.polled_id} if result.polled_id else {}),
-                },
+                observed=self._represent(row, result.observed),
+                progress={**lasting, **({"polled_id": result.polled_id} if result.polled_id else {})},
                 awaits=result.source,
                 awaited_since=tx.now,
             )
-            self._save(tx, row, changed)
-            scope = self._context.credentials.scope(item)
-            self._context.work.defer_by(tx, POLL, scope, {"scope": scope}, tx.now + timedelta(seconds=FIRST_POLL))
 
-        self._context.store.write(do)
+        self._change(item, change)
 
-    def _change(self, item: CloudObject, change: Callable[[CloudObject], CloudObject] | None) -> None:
-        """Change the row if it still has the action; None deletes it. Wakes the resource if its view changes."""
+    def _remove(self, tx: Tx, row: CloudObject) -> None:
+        cloud_objects.delete(tx, row.id)
+        self._refresher.request(tx, row)
+        tx.wake(Owner.resource(row.id))
+        self._late_objects.expect(tx, row, is_deleted=True)
+        self._context.credentials.end_unused(tx, row.root_id)
+
+    def _change(self, item: CloudObject, change: Change) -> None:
+        """
+        Change the row unless a newer request has replaced the action, and wake the resource if its view changes. Locks
+        the stack, then the row.
+        """
 
         def do(tx: Tx) -> None:
-            row = self._lock(tx, item)
-            if row is None:
+            stacks.find(tx, item.root_id, for_update=True)
+            row = cloud_objects.find(tx, item.id, for_update=True)
+            is_current = row is not None and row.desired_generation == item.desired_generation
+            if row is None or not is_current or row.status is not Status.IN_PROGRESS:
                 return
-            if change is None:
-                cloud_objects.delete(tx, row.id)
-                self._context.refresher.request(tx, row)
-                tx.wake(Owner.resource(row.id))
-                self._context.late_objects.expect(tx, row, is_deleted=True)
-                self._context.credentials.end_unused(tx, row.root_id)
-            else:
-                changed = change(row)
-                self._save(tx, row, changed)
-                if changed.status is Status.COMPLETE:
-                    self._context.refresher.request(tx, row)
+            changed = change(tx, row)
+            if changed is not None:
+                cloud_objects.save(tx, changed)
+                if (row.status, row.reason) != (changed.status, changed.reason):
+                    tx.wake(Owner.resource(row.id))
 
         self._context.store.write(do)
 
-    def _save(self, tx: Tx, row: CloudObject, changed: CloudObject) -> None:
-        cloud_objects.save(tx, changed)
-        if (row.status, row.reason) != (changed.status, changed.reason):
-            tx.wake(Owner.resource(row.id))
-
-    def _lock(self, tx: Tx, item: CloudObject) -> CloudObject | None:
-        """Lock the stack, then the row; None if a newer request replaced the action."""
-        stacks.find(tx, item.root_id, for_update=True)
-        row = cloud_objects.find(tx, item.id, for_update=True)
-        if row is None or row.desired_generation != item.desired_generation or row.status is not Status.IN_PROGRESS:
-            return None
-        return row
+    def _represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Return the representation to store: a new one, or without one, the present one."""
+        return row.observed if observed is None else self._context.registry.represent(row.kind, observed)
 
 
-def without_sent(progress: Mapping[str, Any]) -> dict[str, Any]:
+def _without_sent(progress: Mapping[str, Any]) -> dict[str, Any]:
     """Return notes without that of a create request that was sent."""
     return {key: value for key, value in progress.items() if key != SENT_AT}
 

@@ -17,12 +17,10 @@ from msgspec.structs import replace
 
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.model.stack import Status
-from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import Work
 from stoker_openstack.cloud.client import CloudClient
-from stoker_openstack.cloud.credentials import Credentials, read_first
-from stoker_openstack.cloud.drivers.base import Registry
+from stoker_openstack.cloud.context import CloudContext
+from stoker_openstack.cloud.credentials import read_first
 from stoker_openstack.cloud.drivers.server import list_ports
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS
@@ -56,18 +54,15 @@ _log = structlog.get_logger("stoker.backends")
 class Refresher:
     """Defers and runs the jobs."""
 
-    def __init__(self, store: Store, work: Work, credentials: Credentials, registry: Registry) -> None:
-        self._store = store
-        self._work = work
-        self._credentials = credentials
-        self._registry = registry
-        work.register(REFRESH, self.refresh, threads=2)
+    def __init__(self, context: CloudContext) -> None:
+        self._context = context
+        context.work.register(REFRESH, self.refresh, threads=2)
 
     def request(self, tx: Tx, item: CloudObject) -> None:
         """Request refreshes after an action on an object."""
         if item.action not in (CloudAction.ENSURE, CloudAction.DELETE):
             return
-        project_id = None if self._credentials.is_shared else item.project_id
+        project_id = self._context.project_of(item)
         for kind in _CHANGED.get(item.kind, ()):
             if cloud_objects.any_existing(tx, kind, project_id):
                 for seconds in _SECONDS.get(kind, _USUAL_SECONDS):
@@ -80,30 +75,28 @@ class Refresher:
         An object whose own action is in progress, or begins meanwhile, keeps its representation for now.
         """
         kind = CloudKind(args["kind"])
-        with self._store.read() as tx:
+        with self._context.store.read() as tx:
             rows = _rows(tx, kind, args["project_id"])
         try:
-            root_ids = (row.root_id for row in rows)
-            listed = (
-                read_first(self._credentials, root_ids, lambda client: _read(client, kind, rows), _log_refusal) or {}
-            )
+            root_ids, credentials = (row.root_id for row in rows), self._context.credentials
+            listed = read_first(credentials, root_ids, lambda client: _read(client, kind, rows), _log_refusal) or {}
         except (CloudRefused, RetryLater, ServiceUnavailable, ServiceRejected) as error:
             _log.info("cloud_refresh.failed", kind=kind.value, error=str(error))
-            self._store.write(lambda tx: self._defer(tx, args, _BUSY))
+            self._context.store.write(lambda tx: self._defer(tx, args, _BUSY))
             return
         current = [row for row in rows if str(row.external_id) in listed]
         if not all([self._store_row(row, listed[str(row.external_id)]) for row in current]):
-            self._store.write(lambda tx: self._defer(tx, args, _BUSY))
+            self._context.store.write(lambda tx: self._defer(tx, args, _BUSY))
 
     def _defer(self, tx: Tx, args: Mapping[str, Any], seconds: float) -> None:
         key = f"{args['kind']}:{args['seconds']}:{args['project_id'] or ''}"
-        self._work.defer_by(tx, REFRESH, key, args, tx.now + timedelta(seconds=seconds))
+        self._context.work.defer_by(tx, REFRESH, key, args, tx.now + timedelta(seconds=seconds))
 
     def _store_row(self, row: CloudObject, observed: Mapping[str, Any]) -> bool:
         """Store the representation of one object; return False if an action on the object is in progress."""
         if row.status is Status.IN_PROGRESS:
             return False
-        merged = self._registry.represent(row.kind, {**row.observed, **observed})
+        merged = self._context.registry.represent(row.kind, {**row.observed, **observed})
         if merged == row.observed:
             return True
 
@@ -115,7 +108,7 @@ class Refresher:
                 cloud_objects.save(tx, replace(current, observed=merged))
             return True
 
-        return self._store.write(do)
+        return self._context.store.write(do)
 
 
 def _log_refusal(root_id: str, error: CloudFailure) -> None:

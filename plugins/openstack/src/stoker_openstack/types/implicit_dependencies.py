@@ -18,16 +18,17 @@ _GATEWAY, _ROUTES = "OS::Neutron::RouterGateway", "OS::Neutron::ExtraRouteSet"
 _FORWARDING, _SERVER = "OS::Neutron::FloatingIPPortForward", "OS::Nova::Server"
 
 
-def _subnets_of(resources: Mapping[str, PlannedResource], networks: set[Ref]) -> Iterator[str]:
+def _subnets_of(resources: Mapping[str, PlannedResource], *networks: Ref | None) -> Iterator[str]:
+    """Yield the subnets of networks; None stands for none."""
     for name, resource in resources.items():
-        if resource.type == _SUBNET and resource.ref("network", "network_id") in networks:
+        network = resource.ref("network", "network_id") if resource.type == _SUBNET else None
+        if network is not None and network in networks:
             yield name
 
 
 def _of_port(port: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the subnets of the port's network: the port may get its address from any of them."""
-    network = port.ref("network", "network_id")
-    return _subnets_of(resources, {network} if network is not None else set())
+    return _subnets_of(resources, port.ref("network", "network_id"))
 
 
 def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -35,14 +36,12 @@ def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]
     if server.values.get("networks") is None:
         yield from (name for name, resource in resources.items() if resource.type in (_NETWORK, _SUBNET))
         return
-    networks = {entry.ref("network", "uuid") for entry in server.entries("networks")} - {None}
-    yield from _subnets_of(resources, {network for network in networks if network is not None})
+    yield from _subnets_of(resources, *(entry.ref("network", "uuid") for entry in server.entries("networks")))
 
 
 def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the subnets of the router's external network."""
-    gateway = _gateway_of(router)
-    return _subnets_of(resources, {gateway} if gateway is not None else set())
+    return _subnets_of(resources, _gateway_of(router))
 
 
 def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -50,7 +49,7 @@ def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, Planne
     network = floating_ip.ref("floating_network", "floating_network_id")
     if network is None:
         return
-    yield from _subnets_of(resources, {network})
+    yield from _subnets_of(resources, network)
     for name, resource in resources.items():
         if resource.type == _ROUTER and _gateway_of(resource) == network:
             yield name
@@ -73,8 +72,7 @@ def _of_routes(routes: PlannedResource, resources: Mapping[str, PlannedResource]
 def _of_gateway(gateway: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the interfaces of the router, and the subnets of its external network."""
     yield from _interfaces(resources, gateway.ref("router_id"))
-    network = gateway.ref("network", "network_id")
-    yield from _subnets_of(resources, {network} if network is not None else set())
+    yield from _subnets_of(resources, gateway.ref("network", "network_id"))
 
 
 def _interfaces(resources: Mapping[str, PlannedResource], router: Ref | None = None) -> Iterator[str]:

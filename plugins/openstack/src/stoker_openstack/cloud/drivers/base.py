@@ -295,9 +295,13 @@ class Registry:
 
     drivers: Mapping[CloudKind, Driver] = field(default_factory=dict)
 
+    def service_of(self, kind: CloudKind) -> str:
+        """Return the service that has the objects of a kind."""
+        return self.drivers[kind].noun.service
+
     def of_service(self, service: str) -> list[CloudKind]:
         """Return the kinds of objects that a service has."""
-        return [kind for kind, driver in self.drivers.items() if driver.noun.service == service]
+        return [kind for kind in self.drivers if self.service_of(kind) == service]
 
     def represent(self, kind: CloudKind, observed: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what is stored of a service's representation."""
@@ -307,7 +311,7 @@ class Registry:
     @property
     def services(self) -> list[str]:
         """All services."""
-        return sorted({driver.noun.service for driver in self.drivers.values()})
+        return sorted(set(map(self.service_of, self.drivers)))
 
 
 def members_of(specification: Mapping[str, Any]) -> dict[str, Any]:
