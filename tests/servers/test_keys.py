@@ -52,28 +52,6 @@ def test_an_issued_key_identifies_its_server(store, keys):
     assert keys.get_cached(key) == "a"
 
 
-def test_a_newer_key_revokes_the_older_one(store, keys):
-    add(store, "a")
-    old = issue(store, keys, "a")
-    keys.authenticate(old)
-    new = issue(store, keys, "a")
-    refused(keys, old)
-    assert keys.authenticate(new) == "a"
-
-
-def test_the_key_of_a_removed_server_is_invalid(store, keys):
-    add(store, "a")
-    key = issue(store, keys, "a")
-    keys.authenticate(key)
-    store.write(lambda tx: enrollment.forget(tx, "a"))
-    refused(keys, key)
-
-
-def test_a_server_without_a_key_accepts_none(store, keys):
-    add(store, "a")
-    refused(keys, keys.present("a", 0))
-
-
 def test_another_sites_key_is_refused(store, keys):
     add(store, "a", generation=1)
     refused(keys, Keys(store, b"another secret").present("a", 1))
@@ -141,13 +119,13 @@ ids = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12
 
 
 @settings(max_examples=examples(20))
-@given(given=st.integers(1, 5), asked=st.integers(0, 6), of=st.sampled_from("ab"), tail=st.sampled_from(["", "=", "A"]))
+@given(given=st.integers(0, 5), asked=st.integers(0, 6), of=st.sampled_from("ab"), tail=st.sampled_from(["", "=", "A"]))
 def test_only_the_key_of_the_current_generation_is_valid(store, keys, given, asked, of, tail):
     store.write(lambda tx: [servers.delete(tx, each) for each in "ab"] and None)
     add(store, "a", generation=given)
     add(store, "b", generation=1)
     key = keys.present(of, asked) + tail
-    right = tail == "" and asked == (given if of == "a" else 1)
+    right = tail == "" and asked == (given if of == "a" else 1) != 0
     store.notifier.notify({"*": 0})
     if right:
         assert keys.authenticate(key) == of

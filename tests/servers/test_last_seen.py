@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -21,9 +23,36 @@ def server(store):
     return store.write(lambda tx: enrollment.enroll(tx, "p", "web"))[0]
 
 
-def test_the_first_heartbeat_is_written_and_the_next_is_not(store, server):
-    presence = LastSeen(store, 30, OFFLINE_AFTER)
+@pytest.fixture
+def presence(store):
+    return LastSeen(store, 30, OFFLINE_AFTER)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The machine's clock, which stands still until a test sets ``now``."""
+    clock = SimpleNamespace(now=time.monotonic())
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock
+
+
+@contextmanager
+def no_database(store):
+    """The database does not take writes."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Unavailable("the database does not answer")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "write", refuse)
+        yield
+
+
+def test_the_first_heartbeat_is_written_and_the_next_is_not(store, server, presence):
     assert presence.observe(server.id, "1.0; hooks=script,foo")
+    with no_database(store), pytest.raises(Unavailable):
+        presence.write(server.id, "1.0; hooks=script,foo")
+    assert presence.observe(server.id, "1.0; hooks=script,foo"), "it is repeated after a failure of its write"
     presence.write(server.id, "1.0; hooks=script,foo")
     assert not presence.observe(server.id, "1.0; hooks=script,foo")
     with store.read() as tx:
@@ -33,23 +62,11 @@ def test_the_first_heartbeat_is_written_and_the_next_is_not(store, server):
     assert (found.agent_version, found.hooks) == ("1.0", ("script", "foo"))
 
 
-def test_changing_agent_data_is_not_written_at_every_heartbeat(store, server):
-    presence = LastSeen(store, 30, OFFLINE_AFTER)
+def test_changing_agent_data_is_not_written_at_every_heartbeat(server, presence, clock):
     presence.write(server.id, "1.0")
     assert not any(presence.observe(server.id, f"1.{n}") for n in range(100))
-
-
-def test_a_heartbeat_is_repeated_after_a_failure_of_its_write(store, server, monkeypatch):
-    presence = LastSeen(store, 30, OFFLINE_AFTER)
-
-    def fail(*_, **__):
-        raise Unavailable("the database does not answer")
-
-    with monkeypatch.context() as failing:
-        failing.setattr(store, "write", fail)
-        with pytest.raises(Unavailable):
-            presence.write(server.id, "1.0; hooks=script")
-    assert presence.observe(server.id, "1.0; hooks=script")
+    clock.now += 30
+    assert presence.observe(server.id, "1.1"), "at once, also if its heartbeat is due"
 
 
 @pytest.mark.parametrize(
@@ -66,15 +83,15 @@ def test_a_heartbeat_is_repeated_after_a_failure_of_its_write(store, server, mon
         ("1; hooks=" + "x," * 50_000, "1", ("x",)),
     ],
 )
-def test_invalid_agent_data_is_ignored(store, server, said, version, hooks):
-    LastSeen(store, 30, OFFLINE_AFTER).write(server.id, said)
+def test_invalid_agent_data_is_ignored(store, server, presence, said, version, hooks):
+    presence.write(server.id, said)
     with store.read() as tx:
         found = servers.get(tx, server.id, "p")
     assert (found.agent_version, tuple(dict.fromkeys(found.hooks))) == (version, hooks)
 
 
-def test_a_server_removed_in_between_is_no_error(store):
-    LastSeen(store, 30, OFFLINE_AFTER).write("gone", "1.0")
+def test_a_server_removed_in_between_is_no_error(presence):
+    presence.write("gone", "1.0")
 
 
 def last_seen(store, server) -> datetime:
@@ -82,18 +99,18 @@ def last_seen(store, server) -> datetime:
         return servers.get(tx, server.id, "p").last_seen
 
 
-def test_heartbeats_of_agents_without_news_are_collected_once_per_interval(store, server, monkeypatch):
-    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
+def test_heartbeats_of_agents_without_news_are_collected_once_per_interval(store, server, presence, clock):
     presence.write(server.id, "1.0; hooks=script")
     first = last_seen(store, server)
-    clock += 11
+    clock.now += 11
     assert not presence.observe(server.id, "1.0; hooks=script")
     presence.write_collected()
     assert last_seen(store, server) == first
-    clock += 4  # no idle poll is earlier: one of 30 s is held for 15 at least
+    clock.now += 4  # no idle poll is earlier: one of 30 s is held for 15 at least
     assert not presence.observe(server.id, "1.0; hooks=script")
     assert last_seen(store, server) == first
+    with no_database(store), pytest.raises(Unavailable):
+        presence.write_collected()
     presence.write_collected()
     second = last_seen(store, server)
     assert second > first
@@ -101,33 +118,6 @@ def test_heartbeats_of_agents_without_news_are_collected_once_per_interval(store
     assert last_seen(store, server) == second
     with store.read() as tx:
         assert servers.get(tx, server.id, "p").hooks == ("script",)
-
-
-def test_a_changed_agent_is_written_at_once_also_if_its_heartbeat_is_due(store, server, monkeypatch):
-    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
-    presence.write(server.id, "1.0")
-    clock += 30
-    assert presence.observe(server.id, "1.1")
-
-
-def test_collected_heartbeats_outlive_an_unavailable_database(store, server, monkeypatch):
-    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
-    presence.write(server.id, "1.0")
-    first = last_seen(store, server)
-    clock += 30
-    presence.observe(server.id, "1.0")
-    with monkeypatch.context() as without_database:
-        without_database.setattr(store, "write", refuse)
-        with pytest.raises(Unavailable):
-            presence.write_collected()
-    presence.write_collected()
-    assert last_seen(store, server) > first
-
-
-def refuse(*_: object, **__: object) -> None:
-    raise Unavailable("the database does not answer")
 
 
 def poll_in_the_past(store, server, ago: timedelta) -> None:
@@ -140,13 +130,11 @@ def logged(do) -> list[tuple[str, str]]:
     return [(line["event"], line["server_id"]) for line in lines]
 
 
-def test_an_agent_that_misses_its_heartbeats_is_logged_once_and_again_when_it_is_back(store, server, monkeypatch):
-    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
+def test_an_agent_that_misses_its_heartbeats_is_logged_once_and_again_when_it_is_back(store, server, presence, clock):
     presence.write(server.id, "1.0")
-    clock += 64
+    clock.now += 64
     assert logged(presence.log_lost) == []
-    clock += 2
+    clock.now += 2
     poll_in_the_past(store, server, OFFLINE_AFTER)
     assert logged(presence.log_lost) == [("agent.lost", server.id)]
     assert logged(presence.log_lost) == []
@@ -154,16 +142,14 @@ def test_an_agent_that_misses_its_heartbeats_is_logged_once_and_again_when_it_is
     assert logged(lambda: presence.write(server.id, "1.0")) == []
 
 
-def test_an_agent_that_polls_another_process_is_not_lost(store, server, monkeypatch):
-    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
+def test_an_agent_that_polls_another_process_is_not_lost(store, server, presence, clock):
     presence.write(server.id, "1.0")
-    clock += 66
+    clock.now += 66
     poll_in_the_past(store, server, timedelta(seconds=1))
     assert logged(presence.log_lost) == []
     assert logged(lambda: presence.write(server.id, "1.0")) == []
 
 
-def test_no_agent_is_back_only_because_the_process_has_restarted(store, server):
+def test_no_agent_is_back_only_because_the_process_has_restarted(store, server, presence):
     poll_in_the_past(store, server, timedelta(hours=1))
-    assert logged(lambda: LastSeen(store, 30, OFFLINE_AFTER).write(server.id, "1.0")) == []
+    assert logged(lambda: presence.write(server.id, "1.0")) == []

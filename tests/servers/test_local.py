@@ -160,6 +160,8 @@ def test_deleting_ends_the_agent_and_every_daemon_and_removes_the_root(place, id
     )
     assert daemon.stdout is not None
     daemon.stdout.readline()
+    place.create(f"{id}-b")
+    other = place.agent(f"{id}-b")
     key = json.loads((place.root(id) / "etc" / "agent.json").read_text())["key"]
     waiting = threading.Thread(target=daemon.communicate)
     waiting.start()
@@ -169,14 +171,7 @@ def test_deleting_ends_the_agent_and_every_daemon_and_removes_the_root(place, id
     assert place.keys.get_cached(key) is None
     with place.store.read() as tx:
         assert servers.find(tx, id) is None
-
-
-def test_deleting_touches_no_other_server(place, id):
-    place.create(id)
-    place.create(f"{id}-b")
-    other = place.agent(f"{id}-b")
-    place.delete(id)
-    assert place.agent(f"{id}-b") == other
+    assert place.agent(f"{id}-b") == other, "no other server"
 
 
 def test_an_agent_that_dies_is_started_again_with_the_same_key(place, id):
@@ -203,11 +198,15 @@ def test_a_clean_stop_ends_agents_and_keeps_daemons_and_files(place, id):
         assert daemon.wait(60) == -signal.SIGTERM
 
 
-def test_after_kill_9_the_running_agent_is_adopted_and_supervised(place, id):
+@pytest.mark.parametrize("has_pid_file", [True, False])
+def test_after_kill_9_the_running_agent_is_adopted_and_supervised(place, id, has_pid_file):
+    """Without the file, the server was killed between starting the agent and writing its number down."""
     place.create(id)
     first = place.agent(id)
     place.end(cleanly=False)
     assert place.agent(id) == first
+    if not has_pid_file:
+        (place.root(id) / "agent.pid").unlink()
     place.started.clear()
     place.begin()
     until(lambda: id in place.started)
@@ -225,18 +224,6 @@ def test_an_adopted_agent_ends_at_a_clean_stop(place, id):
     place.end()
     until(lambda: place.agent(id) is None)
     place.begin()
-
-
-def test_an_agent_without_a_pid_file_is_found(place, id):
-    """The server was killed between starting it and writing its number down."""
-    place.create(id)
-    first = place.agent(id)
-    place.end(cleanly=False)
-    (place.root(id) / "agent.pid").unlink()
-    place.started.clear()
-    place.begin()
-    until(lambda: id in place.started)
-    assert place.agent(id) == first
 
 
 def test_an_agent_gets_the_new_address_of_the_server(place, id):
