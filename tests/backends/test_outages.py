@@ -2,104 +2,47 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from support.backends import (
-    RESULT,
-    QueueAgent,
-    ask,
-    created,
-    greeting,
-    outputs,
-    popped,
-    reporter,
-    status,
-    swift_flags,
-    until_document,
-    zaqar_flags,
-)
+from support.backends import RESULT, created, greeting, outputs, status
 from support.server import served
 
 
 @pytest.fixture
-def away():
-    """Peers that a test has stopped run again for the next."""
-    stopped = []
-
-    def stop(peer):
-        peer.stop()
-        stopped.append(peer)
-
-    yield stop
-    for peer in stopped:
-        if not peer.processes:
-            peer.start()
+def channel_away(channel):
+    """A channel whose service is stopped, and runs again for the next test."""
+    channel.peer.stop()
+    yield channel
+    if not channel.peer.processes:
+        channel.peer.start()
 
 
-def test_documents_reach_swift_after_an_outage(tmp_path, database_url, swift, away):
-    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
-        away(swift)
-        stacks = [created(stoker, f"s{n}", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")) for n in range(3)]
-        gone = created(stoker, "gone", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
-        url = outputs(stoker, gone)["agent"]["request"]["metadata_url"]
+def test_documents_reach_the_service_after_an_outage(tmp_path, database_url, channel_away):
+    channel = channel_away
+    with served(tmp_path, *channel.flags(channel.peer, tmp_path), database=database_url) as stoker:
+        stacks = [created(stoker, f"s{n}", greeting(*channel.transports)) for n in range(3)]
+        gone = created(stoker, "gone", greeting(*channel.transports))
+        agent = outputs(stoker, gone)["agent"]
         assert stoker.heat("DELETE", gone).status == 204
-        changed = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", "moon")
-        assert stoker.heat("PUT", stacks[0], {"template": changed}).status == 202
+        assert stoker.heat("PUT", stacks[0], {"template": greeting(*channel.transports, "moon")}).status == 202
         stoker.kill9()
         stoker.restart()
-        swift.start()
+        channel.peer.start()
         for stack, who in zip(stacks, ("moon", "world", "world"), strict=True):
-            document = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
-            (run,) = until_document(stoker, document, who)
-            assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": who}).status == 201
+            run = channel.await_run(stoker, stack, who)
+            channel.open_report(stoker, run)({**RESULT, "said": who})
         for stack in stacks:
             stoker.until(lambda stack=stack: status(stoker, stack).endswith("_COMPLETE"), 60)
         assert outputs(stoker, stacks[0])["d0"] == "moon"
-        stoker.until(lambda: ask("GET", url).status == 404, 60)
+        stoker.until(lambda: channel.is_gone(stoker, agent), 60)
 
 
-def test_a_result_that_arrived_while_stoker_was_down_is_read(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
-        stack = created(stoker, "late", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
-        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
+def test_a_result_that_arrived_while_stoker_was_down_is_read(tmp_path, database_url, channel):
+    with served(tmp_path, *channel.flags(channel.peer, tmp_path), database=database_url) as stoker:
+        stack = created(stoker, "late", greeting(*channel.transports))
+        report = channel.open_report(stoker, channel.await_run(stoker, stack))
         stoker.kill9()
-        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": "late"}).status == 201
+        report({**RESULT, "said": "late"})
         stoker.restart()
         stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
         assert outputs(stoker, stack)["d0"] == "late"
-
-
-def test_documents_reach_zaqar_after_an_outage(tmp_path, database_url, zaqar, away):
-    with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
-        away(zaqar)
-        stacks = [created(stoker, f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")) for n in range(3)]
-        changed = greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", "moon")
-        assert stoker.heat("PUT", stacks[0], {"template": changed}).status == 202
-        stoker.kill9()
-        stoker.restart()
-        zaqar.start()
-        for stack, who in zip(stacks, ("moon", "world", "world"), strict=True):
-            agent = QueueAgent(outputs(stoker, stack)["agent"]["zaqar"])
-            (run,) = popped(stoker, agent, who)
-            assert agent.pop(agent.said["queue_id"]) == [], "only the newest document is there"
-            assert reporter(run).post(run["deploy_queue_id"], json.dumps({**RESULT, "said": who})) == 201
-        for stack in stacks:
-            stoker.until(lambda stack=stack: status(stoker, stack).endswith("_COMPLETE"), 60)
-        assert outputs(stoker, stacks[0])["d0"] == "moon"
-
-
-def test_a_message_is_read_although_an_answer_was_lost(tmp_path, database_url, zaqar):
-    with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
-        stack = created(stoker, "lost", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
-        agent = QueueAgent(outputs(stoker, stack)["agent"]["zaqar"])
-        (run,) = popped(stoker, agent, "world")
-        reporting = reporter(run)
-        url, headers = reporting.login
-        stoker.kill9()
-        message = {"messages": [{"body": {**RESULT, "said": "heard"}}]}
-        assert ask("POST", f"{url}/v2/queues/{run['deploy_queue_id']}/messages", message, headers).status == 201
-        stoker.restart()
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
-        assert outputs(stoker, stack)["d0"] == "heard"

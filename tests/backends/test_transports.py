@@ -27,17 +27,6 @@ from support.backends import (
 from support.server import served
 
 
-def test_an_object_may_signal_a_failure(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
-        stack = created(stoker, "failing", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
-        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
-        # What is no result changes nothing, and the next one is heard all the same.
-        assert ask("PUT", run["deploy_signal_id"], "hello").status == 201
-        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "deploy_status_code": 3}).status == 201
-        stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 60)
-        assert "non-zero status code: 3" in stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
-
-
 @pytest.mark.parametrize("calls", [True, False])
 def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls):
     flags = (*zaqar_flags(zaqar), "--signal-webhooks" if calls else "--no-signal-webhooks")
@@ -71,39 +60,16 @@ def subscribers(zaqar, stoker, queue):
     return [each["confirmed"] for each in found]
 
 
-def test_a_late_result_of_an_earlier_run_does_not_end_the_current_one(tmp_path, database_url, swift, zaqar):
-    transports = (("POLL_TEMP_URL", "TEMP_URL_SIGNAL"), ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
-    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar), database=database_url) as stoker:
-        stacks = [created(stoker, both[0].lower(), greeting(*both)) for both in transports]
-        objects, queues = stacks
-        document = outputs(stoker, objects)["agent"]["request"]["metadata_url"]
-        agent = QueueAgent(outputs(stoker, queues)["agent"]["zaqar"])
-
-        def report(put, post, said):
-            result = {**RESULT, "said": said}
-            assert ask("PUT", put["deploy_signal_id"], result).status == 201
-            assert reporter(post).post(post["deploy_queue_id"], result) == 201
-
-        first = (*until_document(stoker, document, "world"), *popped(stoker, agent, "world"))
-        for stack, both in zip(stacks, transports, strict=True):
-            assert stoker.heat("PUT", stack, {"template": greeting(*both, "moon")}).status == 202
-        second = (*until_document(stoker, document, "moon"), *popped(stoker, agent, "moon"))
-        report(*first, "late")
-        report(*second, "current")
-        for stack in stacks:
-            stoker.until(lambda stack=stack: status(stoker, stack) == "UPDATE_COMPLETE", 60)
-            assert outputs(stoker, stack)["d0"] == "current"
-
-
-def test_a_result_that_is_too_long_is_ignored(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
-        stack = created(stoker, "long", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
-        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
-        long = {**RESULT, "deploy_stdout": "x" * (16 * 1024 * 1024)}
-        assert ask("PUT", run["deploy_signal_id"], long).status == 201
-        stoker.until(lambda: "16 MiB" in stoker.output)
-        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": "short"}).status == 201
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+def test_a_late_result_of_an_earlier_run_does_not_end_the_current_one(tmp_path, database_url, channel):
+    with served(tmp_path, *channel.flags(channel.peer, tmp_path), database=database_url) as stoker:
+        stack = created(stoker, "late", greeting(*channel.transports))
+        reports = [channel.open_report(stoker, channel.await_run(stoker, stack))]
+        assert stoker.heat("PUT", stack, {"template": greeting(*channel.transports, "moon")}).status == 202
+        reports.append(channel.open_report(stoker, channel.await_run(stoker, stack, "moon")))
+        for report, said in zip(reports, ("late", "current"), strict=True):
+            report({**RESULT, "said": said})
+        stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+        assert outputs(stoker, stack)["d0"] == "current"
 
 
 @pytest.mark.parametrize("is_dropped", [True, False])
@@ -131,37 +97,33 @@ def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, s
             stoker.until(lambda: runs(ask("GET", document).body) == [], 60)
 
 
-@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
-def test_a_deployment_without_a_resource_reports_its_result(tmp_path, database_url, swift, zaqar, transport):
-    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar), database=database_url) as stoker:
-        outputs = [{"name": "said"}]
-        config = stoker.heat("POST", "/software_configs", {"outputs": outputs}).body["software_config"]["id"]
+def test_a_deployment_without_a_resource_reports_its_result(tmp_path, database_url, channel):
+    is_object = channel.transports[1] == "TEMP_URL_SIGNAL"
+    with served(tmp_path, *channel.flags(channel.peer, tmp_path), database=database_url) as stoker:
+        config = stoker.heat("POST", "/software_configs", {"outputs": [{"name": "said"}]}).body["software_config"]["id"]
         agent = spoken_agent(stoker)
-        wanted = {"config_id": config, "server_id": agent.id, "signal_transport": transport}
+        wanted = {"config_id": config, "server_id": agent.id, "signal_transport": channel.transports[1]}
         made = stoker.heat("POST", "/software_deployments", wanted).body["software_deployment"]
         path = f"/software_deployments/{made['id']}"
 
-        def inputs():
-            """As the server's agent gets them, with the credentials for its report."""
-            current = stoker.heat("GET", path).body["software_deployment"]["config_id"]
-            (entry,) = (each for each in agent.entries() if each["id"] == current)
-            return {each["name"]: each["value"] for each in entry["inputs"]}
+        def shown():
+            return stoker.heat("GET", path).body["software_deployment"]
 
         for code, ended in ((3, "FAILED"), (0, "COMPLETE")):
-            run, result = inputs(), {**RESULT, "said": "hello", "deploy_status_code": code}
-            if transport == "TEMP_URL_SIGNAL":
-                assert run["deploy_signal_id"].startswith(swift.url)
-                stoker.until(lambda run=run, result=result: ask("PUT", run["deploy_signal_id"], result).status == 201)
-            else:
-                stoker.until(lambda run=run: run["deploy_queue_id"] in queues_of(zaqar, stoker.project))
-                assert reporter(run).post(run["deploy_queue_id"], result) == 201
-            stoker.until(
-                lambda ended=ended: stoker.heat("GET", path).body["software_deployment"]["status"] == ended, 60
-            )
+            # As the server's agent gets them, with the credentials for its report.
+            (run,) = (run for run in runs(agent.document().body) if run["id"] == shown()["config_id"])
+            report = channel.open_report(stoker, run)
+            if is_object:  # what is no result changes nothing, and the next one is heard all the same
+                report("hello")
+                report({**RESULT, "deploy_stdout": "x" * (16 * 1024 * 1024)})
+                stoker.until(lambda: "16 MiB" in stoker.output)
+            report({**RESULT, "said": "hello", "deploy_status_code": code})
+            stoker.until(lambda ended=ended: shown()["status"] == ended, 60)
             if code:
+                assert "non-zero status code: 3" in shown()["status_reason"]
                 assert stoker.heat("POST", f"{path}/retry").status == 202
         assert stoker.heat("DELETE", path).status == 204
-        if transport == "TEMP_URL_SIGNAL":
+        if is_object:
             stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404)
         else:
-            stoker.until(lambda: not any(name.startswith(made["id"]) for name in queues_of(zaqar, stoker.project)))
+            stoker.until(lambda: run["deploy_queue_id"] not in queues_of(channel.peer, stoker.project))
