@@ -51,19 +51,16 @@ def test_a_current_entry_is_not_written_again(path):
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_the_file_of_another_installation_stays_unchanged(path):
-    offer(path, CHANGED, Path("/srv/other"))
-    before = path.read_text()
-    assert "`stoker env` prints the login" in offer(path)
-    assert path.read_text() == before
-
-
-@pytest.mark.parametrize("addition", ["  work: {}\n", "cache: {}\n"])
-def test_a_file_with_an_addition_of_the_user_stays_unchanged(path, addition):
-    offer(path)
+@pytest.mark.parametrize(
+    ("state", "addition"),
+    [("/srv/other", ""), (STATE, "  work: {}\n"), (STATE, "cache: {}\n")],
+    ids=["of another installation", "with another cloud", "with another section"],
+)
+def test_a_file_with_anything_else_stays_unchanged(path, state, addition):
+    offer(path, state=Path(state))
     text = path.read_text() + addition
     path.write_text(text)
-    assert "stoker env" in offer(path, CHANGED)
+    assert "`stoker env` prints the login" in offer(path, CHANGED)
     assert path.read_text() == text
 
 

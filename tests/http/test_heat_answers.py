@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 
 import pytest
 
@@ -160,31 +159,31 @@ def test_a_preview_lists_dependents_and_known_outputs(stoker):
     assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"known": 5, "unknown": None}
 
 
-@pytest.mark.parametrize("kind", ["OS::Heat::SoftwareDeploymentGroup", "OS::Heat::ResourceChain"])
-def test_a_preview_shows_the_members_of_other_groups(stoker, kind):
-    asked = deepcopy(ASKED)
-    properties = {"servers": {"x": "1", "y": "2"}} if kind.endswith("Group") else {"resources": ["OS::Heat::None"] * 2}
-    asked["template"]["resources"] = {"g": define(kind, **properties)}
-    [members] = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"}).body["stack"]["resources"]
-    assert [each["resource_name"] for each in members] == (["x", "y"] if kind.endswith("Group") else ["0", "1"])
+NONE = {"type": "OS::Heat::None"}
 
 
-def test_members_excluded_by_name_are_not_previewed(stoker):
-    asked = deepcopy(ASKED)
-    group = asked["template"]["resources"]["g"]
-    group["properties"] |= {"resource_def": {"type": "OS::Heat::None"}, "removal_policies": [{"resource_list": ["0"]}]}
-    asked["template"]["resources"] = {"g": group}
-    [members] = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"}).body["stack"]["resources"]
-    assert [each["resource_name"] for each in members] == ["1", "2"]
+@pytest.mark.parametrize(
+    ("group", "members"),
+    [
+        (define("OS::Heat::SoftwareDeploymentGroup", servers={"x": "1", "y": "2"}), ["x", "y"]),
+        (define("OS::Heat::ResourceChain", resources=["OS::Heat::None"] * 2), ["0", "1"]),
+        (
+            define("OS::Heat::ResourceGroup", count=2, resource_def=NONE, removal_policies=[{"resource_list": ["0"]}]),
+            ["1", "2"],
+        ),
+    ],
+    ids=["deployments", "chain", "group without a member"],
+)
+def test_a_preview_shows_the_members_of_other_groups(stoker, group, members):
+    body = {"stack_name": "prev", "template": template({"g": group})}
+    [shown] = stoker.heat("POST", "/stacks/preview", body).body["stack"]["resources"]
+    assert [each["resource_name"] for each in shown] == members
 
 
 def test_too_many_group_members_are_refused(stoker):
-    asked = deepcopy(ASKED)
-    none = {"type": "OS::Heat::None"}
-    group = define("OS::Heat::ResourceGroup", count=200, resource_def=none)
+    group = define("OS::Heat::ResourceGroup", count=200, resource_def=NONE)
     outer = define("OS::Heat::ResourceGroup", count=200, resource_def=group)
-    asked["template"]["resources"] = {"g": outer}
-    answer = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"})
+    answer = stoker.heat("POST", "/stacks/preview", {"stack_name": "prev", "template": template({"g": outer})})
     assert (answer.status, answer.body["error"]["type"]) == (400, "RequestLimitExceeded")
 
 

@@ -5,27 +5,15 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from http_messaging.conftest import Zaqar
 from support import databases
+from support.concurrency import call_together
 from support.server import SHARED_SECRET, served
 
 CLIENTS, MESSAGES = 6, 120
-
-
-def at_once(do, clients=CLIENTS):
-    """``do(n)`` of each client, all beginning together; what they gave."""
-    ready = threading.Barrier(clients)
-
-    def one(n):
-        ready.wait(60)
-        return do(n)
-
-    with ThreadPoolExecutor(clients) as pool:
-        return list(pool.map(one, range(clients)))
 
 
 def filled(zaqar, queue):
@@ -64,7 +52,7 @@ def test_concurrent_pops_share_no_message(several):
             got += some
         return got
 
-    got = Counter(body for some in at_once(pop) for body in some)
+    got = Counter(body for some in call_together(CLIENTS, pop) for body in some)
     assert set(got.values()) == {1}
     assert sorted(got) == list(range(MESSAGES))
     assert first.bodies(queue) == []
@@ -76,7 +64,7 @@ def test_concurrent_posts_create_a_queue_once(several):
     def post(n):
         return [id for k in range(10) for id in several[n].post(queue, f"{n}-{k}")]
 
-    ids = [id for some in at_once(post) for id in some]
+    ids = [id for some in call_together(CLIENTS, post) for id in some]
     seen, path = [], f"{queue}/messages?echo=true&limit=20"
     while (page := several[0]("GET", path).body)["messages"]:
         seen += page["messages"]
@@ -111,7 +99,7 @@ def test_a_reader_with_markers_misses_no_message(several):
             several[n].post(queue, f"{n}-{k}")
             posted.append(f"{n}-{k}")
 
-    at_once(post)
+    call_together(CLIENTS, post)
     posting.clear()
     reading.join(60)
     assert sorted(read) == sorted(posted)
@@ -135,5 +123,5 @@ def test_deleting_a_queue_in_use_is_no_error(several):
                     said.append(several[n]("PUT", queue, {"a": 1}).status)
         return said
 
-    statuses = {status for some in at_once(use) for status in some}
+    statuses = {status for some in call_together(CLIENTS, use) for status in some}
     assert all(status < 300 for status in statuses), statuses

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
-
-def at_once(count, do):
-    ready = threading.Barrier(count)
-
-    def one(number):
-        ready.wait()
-        return do(number)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(one, range(count)))
+from support.concurrency import call_together
 
 
 def test_one_of_many_conditional_creations_succeeds(swift, stoker):
     assert stoker.token  # one login, before the threads ask for the token
     for _ in range(5):
         path = swift.container()
-        statuses = at_once(8, lambda n, p=path: swift("PUT", f"{p}/o", b"%d" % n, If_None_Match="*").status)
+        statuses = call_together(8, lambda n, p=path: swift("PUT", f"{p}/o", b"%d" % n, If_None_Match="*").status)
         assert sorted(statuses) == [201] + [412] * 7
         winner = statuses.index(201)
         assert swift("GET", f"{path}/o").raw == b"%d" % winner
@@ -31,7 +19,7 @@ def test_one_of_many_conditional_creations_succeeds(swift, stoker):
 def test_concurrent_writers_of_one_name_leave_one_object(swift, stoker):
     assert stoker.token  # one login, before the threads ask for the token
     path = swift.container()
-    answers = at_once(10, lambda n: swift("PUT", f"{path}/o", b"%d" % n * 10))
+    answers = call_together(10, lambda n: swift("PUT", f"{path}/o", b"%d" % n * 10))
     assert {each.status for each in answers} == {201}
     assert len({each.headers["X-Timestamp"] for each in answers}) == 10
     headers = swift("HEAD", path).headers
@@ -43,7 +31,7 @@ def test_concurrent_writers_of_one_name_leave_one_object(swift, stoker):
 def test_concurrent_creations_make_one_container(swift, stoker):
     assert stoker.token  # one login, before the threads ask for the token
     path = f"{swift.container()}x"
-    assert sorted(at_once(8, lambda _: swift("PUT", path, b"").status)) == [201] + [202] * 7
+    assert sorted(call_together(8, lambda _: swift("PUT", path, b"").status)) == [201] + [202] * 7
 
 
 def test_a_container_with_concurrent_writers_is_deleted_only_if_empty(swift, stoker):
@@ -51,7 +39,7 @@ def test_a_container_with_concurrent_writers_is_deleted_only_if_empty(swift, sto
     assert stoker.token  # one login, before the threads ask for the token
     for _ in range(10):
         path = swift.container()
-        statuses = at_once(
+        statuses = call_together(
             4, lambda n, p=path: swift("DELETE", p).status if n == 0 else swift("PUT", f"{p}/{n}", b"x").status
         )
         assert statuses[0] in (204, 409)
