@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from support.accounts import create_project
 
-from .conftest import HOSTILE, WAITING, Site, confirm, sign_in_again
+from .conftest import HOSTILE, WAITING, Site, sign_in_again
 
 
 @pytest.fixture
@@ -59,17 +59,6 @@ def test_a_trigger_changes_while_it_runs(open_window, site, script, tmp_path):
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
-def test_a_trigger_is_cancelled_from_its_page(open_window, site, script):
-    trigger = site.trigger(script)
-    page = open_window(f"triggers/{trigger['id']}").page
-    page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("dialog").get_by_role("button", name="Close").click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    confirm(page, "Cancel")
-    assert site.ended(trigger)["status"] == "CANCELLED"
-    expect(page.locator(".facts .state").first).to_contain_text("cancelled")
-
-
 def test_the_end_of_the_session_keeps_the_page(open_window, site):
     window = open_window("servers?sort=Name", account=site.member)
     page = window.page
@@ -103,6 +92,7 @@ def test_a_user_signs_in_again_over_the_page(open_window, site):
     page.get_by_label("Name", exact=True).fill("web")
     page.keyboard.press("Enter")
     expect(page.locator("tbody tr")).to_have_count(4)
+    expect(page.locator(".banner")).to_have_count(0)
 
 
 def test_two_projects_in_two_tabs_do_not_mix(open_window, site):

@@ -38,16 +38,6 @@ def test_the_sign_in_page_is_accessible(site, chromium, axe):
         context.close()
 
 
-def test_texts_of_users_are_texts(open_window, places):
-    window = open_window(places["RUN"])
-    page = window.page
-    expect(page.locator(".line-text").first).to_have_text(HOSTILE)
-    expect(page.locator(".line .fg-green")).to_have_text("green")
-    page.goto(page.url.partition("runs/")[0] + places["TRIGGER"])
-    expect(page.get_by_role("heading", level=1)).to_contain_text(HOSTILE)
-    assert page.locator("img").count() == 0
-
-
 def test_a_failed_run_says_why_at_once(open_window, site):
     window = open_window(f"stacks/shop/{site.stack}", viewport={"width": 1280, "height": 800})
     page = window.page
@@ -101,29 +91,6 @@ def test_lines_of_the_output_are_chosen_in_the_url(open_window, places):
     expect(page.get_by_text("1 of 1 lines")).to_be_visible()
 
 
-def test_the_pages_need_no_mouse(open_window, site):
-    page = open_window().page
-    page.keyboard.press("g")
-    page.keyboard.press("s")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Stacks")
-    expect(page.locator("tbody tr")).to_have_count(1)
-    page.keyboard.press("n")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("shop")
-    expect(page.locator("tbody tr").first).to_be_visible()
-    page.keyboard.press("n")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("shop/migrate")
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_contain_text("to the next and the previous failure")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.locator(".line").first).to_be_visible()
-    page.keyboard.press("/")
-    page.keyboard.type("space")
-    expect(page.locator(".line.hit")).to_have_count(1)
-
-
 def test_the_palette_opens_any_object_page_and_action(open_window, site, places):
     page = open_window("triggers").page
     for text, heading in (
@@ -164,6 +131,9 @@ def test_keys_move_in_lists_and_go_back(open_window):
     expect(page.get_by_role("heading", level=1)).to_have_text("Servers")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Ctrl-K")
+    expect(page.get_by_role("dialog")).to_contain_text("to the next and the previous failure")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_arrows_follow_the_edges_of_the_graph(open_window, site):

@@ -162,17 +162,8 @@ resources:
     expect(page.locator(".line-text")).to_have_text(["from a file"])
 
 
-def test_a_template_is_an_example_or_an_entry_of_the_catalog(open_window, site):
-    page = open_window("new-stack").page
-    source = page.get_by_label("An example, or an entry of the catalog")
-    source.select_option("example:two-deployments")
-    expect(editor(page)).to_contain_text("heat_template_version")
-    next_step(page, "parameters")
-    page.get_by_label("Name of the stack").fill("example")
-    next_step(page, "review")
-    page.get_by_role("button", name="Create example").click()
-    wait_complete(page)
-    page.goto(page.url.partition("stacks/")[0] + "new-stack?from=catalog:motd/1")
+def test_a_template_is_an_entry_of_the_catalog(open_window, site):
+    page = open_window("new-stack?from=catalog:motd/1").page
     expect(page.get_by_role("status")).to_contain_text("The template is valid")
     next_step(page, "parameters")
     page.get_by_label("server").fill(next(server["id"] for server in site.servers if server["name"] == "web0"))

@@ -18,7 +18,7 @@ from support.server import Served
 from support.source_code import SERVER
 from support.templates import config, template
 
-from .conftest import Site, sign_in, sign_in_again
+from .conftest import Site, sign_in
 
 PAUSED, HELD = "[data-connection=paused]", "[data-connection=held]"
 
@@ -151,14 +151,3 @@ def test_an_installation_without_the_console_says_so(chromium, tmp_path):
         page.close()
     finally:
         stoker.end()
-
-
-def test_a_role_that_ends_ends_the_updates(open_window, site):
-    window = open_window("stacks", account=site.reader)
-    page = window.page
-    expect(page.locator("tbody tr").first).to_be_visible()
-    site.end_session(site.reader)
-    expect(page.get_by_role("dialog")).to_contain_text("Your session has ended")
-    expect(page.locator("tbody tr").first).to_be_visible()
-    sign_in_again(page)
-    expect(page.locator(".banner")).to_have_count(0)

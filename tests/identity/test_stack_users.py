@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -14,6 +13,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from support.agents import own_agent
+from support.concurrency import call_together
 from support.faulty_line import faulty_line
 from support.keystone import DOMAIN, DOMAIN_ADMIN, Keystone, flags
 from support.server import Answer, Served, served
@@ -55,6 +55,12 @@ class People:
         shown = self.ask("GET", stack).body["stack"]
         assert shown["stack_status"] == status, shown["stack_status_reason"]
         return dict(shown)
+
+    def delete(self, *stacks: str) -> None:
+        """Delete stacks, and wait until all users and projects have left the domain."""
+        for stack in stacks:
+            assert self.ask("DELETE", stack).status == 204
+        self.stoker.until(lambda: not self.users() and not self.projects(), 60)
 
     def there(self, stack: str, resource: str) -> None:
         """Wait for what the resource is to become."""
@@ -164,8 +170,7 @@ def test_stack_users_log_in_read_metadata_signal_and_are_deleted(people: People,
     path = path.replace(f"/v1/{people.project}/", f"/v1/{handle['project_id']}/")
     assert people.stoker.request("POST", path, {"data": "word"}, headers).status == 200
 
-    assert people.ask("DELETE", stack).status == 204
-    people.stoker.until(lambda: not people.users() and not people.projects())
+    people.delete(stack)
     people.stoker.until(
         lambda: people.ask("GET", f"{stack}/resources/server/metadata", token=reading, project=project).status == 401
     )
@@ -174,11 +179,16 @@ def test_stack_users_log_in_read_metadata_signal_and_are_deleted(people: People,
 
 
 @ON_ONE
-def test_stack_users_are_disabled_while_their_stack_is_suspended(people: People):
+def test_stack_users_are_disabled_while_their_stack_is_suspended(people: People, keystone: Keystone):
+    """A user that Keystone's administrator has deleted is created again."""
     stack = people.create("resting", template({"server": machine()}))
     people.until(stack, "CREATE_COMPLETE")
     section = people.metadata(stack)["os-collect-config"]["heat"]
     token = people.log_in(section).get_token()
+
+    def act(action: str) -> None:
+        people.ask("POST", f"{stack}/actions", {action: None})
+        people.until(stack, f"{action.upper()}_COMPLETE")
 
     def logs_in() -> bool:
         try:
@@ -187,35 +197,21 @@ def test_stack_users_are_disabled_while_their_stack_is_suspended(people: People)
             return False
         return True
 
-    people.ask("POST", f"{stack}/actions", {"suspend": None})
-    people.until(stack, "SUSPEND_COMPLETE")
+    act("suspend")
     people.stoker.until(lambda: not logs_in())
     path = f"{stack}/resources/server/metadata"
     people.stoker.until(lambda: people.ask("GET", path, token=token).status == 401)
-    people.ask("POST", f"{stack}/actions", {"resume": None})
-    people.until(stack, "RESUME_COMPLETE")
+    act("resume")
     people.log_in(section).get_token()  # at once: the resource has waited for that
     # Keystone counts in seconds: a token of the second in which the user was disabled stays revoked.
     people.stoker.until(lambda: people.ask("GET", path, token=people.log_in(section).get_token()).status == 200)
-    people.ask("DELETE", stack)
-    people.stoker.until(lambda: not people.users() and not people.projects())
-
-
-@ON_ONE
-def test_a_removed_stack_user_is_created_again(people: People, keystone: Keystone):
-    stack = people.create("removed", template({"server": machine()}))
-    people.until(stack, "CREATE_COMPLETE")
-    before = people.metadata(stack)["os-collect-config"]["heat"]
-    keystone.request("DELETE", f"/users/{before['user_id']}")
-    people.ask("POST", f"{stack}/actions", {"suspend": None})
-    people.until(stack, "SUSPEND_COMPLETE")
-    people.ask("POST", f"{stack}/actions", {"resume": None})
-    people.until(stack, "RESUME_COMPLETE")
+    keystone.request("DELETE", f"/users/{section['user_id']}")
+    act("suspend")
+    act("resume")
     after = people.metadata(stack)["os-collect-config"]["heat"]
-    assert after["user_id"] != before["user_id"]
+    assert after["user_id"] != section["user_id"]
     people.log_in(after).get_token()
-    people.ask("DELETE", stack)
-    people.stoker.until(lambda: not people.users() and not people.projects())
+    people.delete(stack)
 
 
 @ON_ONE
@@ -232,8 +228,7 @@ def test_a_stack_user_is_created_when_the_transport_needs_one(people: People):
     headers = {"X-Auth-Token": token, "X-Project-Id": told["zaqar"]["project_id"], "Client-ID": "0" * 32}
     path = f"/messaging/v2/queues/{told['zaqar']['queue_id']}/messages?echo=true"
     people.stoker.until(lambda: bool(people.stoker.request("GET", path, headers=headers).body["messages"]))
-    people.ask("DELETE", stack)
-    people.stoker.until(lambda: not people.users() and not people.projects())
+    people.delete(stack)
 
 
 @ON_ONE
@@ -248,8 +243,7 @@ def test_a_tree_of_stacks_shares_one_user_project(people: People):
     people.ask("PUT", stack, {"template": template({"group": group, "alone": handle})})
     people.until(stack, "UPDATE_COMPLETE")
     people.stoker.until(lambda: len(people.users()) == 3)
-    people.ask("DELETE", stack)
-    people.stoker.until(lambda: not people.users() and not people.projects())
+    people.delete(stack)
 
 
 @ON_ONE
@@ -264,8 +258,7 @@ def test_an_abandoned_stack_leaves_no_user(people: People):
     adopted = f"/stacks/adopted/{made.body['stack']['id']}"
     people.until(adopted, "ADOPT_COMPLETE")
     people.log_in(people.metadata(adopted)["os-collect-config"]["heat"]).get_token()
-    people.ask("DELETE", adopted)
-    people.stoker.until(lambda: not people.users() and not people.projects())
+    people.delete(adopted)
 
 
 def test_stacks_wait_for_an_unavailable_keystone(keystone: Keystone, database_url: str, tmp_path):
@@ -321,8 +314,7 @@ def test_default_transports_may_need_stack_users(keystone: Keystone, tmp_path):
         told = people.metadata(stack)
         people.log_in(told["os-collect-config"]["heat"]).get_token()
         assert inputs(told["deployments"][0])["deploy_username"] in people.users()
-        people.ask("DELETE", stack)
-        people.stoker.until(lambda: not people.users() and not people.projects())
+        people.delete(stack)
 
 
 def test_transports_with_users_are_refused_without_a_domain_administrator(keystone: Keystone, tmp_path):
@@ -359,15 +351,8 @@ def test_many_stack_users_are_created_at_once(people: People):
     """One project a stack, whoever is first."""
     handle = define("OS::Heat::WaitConditionHandle", signal_transport="HEAT_SIGNAL")
     said = template({f"h{i}": handle for i in range(4)})
-    made: list[str] = []
-    threads = [threading.Thread(target=lambda n=n: made.append(people.create(f"many-{n}", said))) for n in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    made = call_together(3, lambda number: people.create(f"many-{number}", said))
     for stack in made:
         people.until(stack, "CREATE_COMPLETE")
     assert (len(people.users()), len(people.projects())) == (12, 3)
-    for stack in made:
-        people.ask("DELETE", stack)
-    people.stoker.until(lambda: not people.users() and not people.projects(), 60)
+    people.delete(*made)
