@@ -16,13 +16,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture
 def ask(site) -> Callable[[], Any]:
     """Send a request that is refused."""
-    root, headers = f"/v1/{site.project}", {"headers": site.headers}
-    id = site.client.post(f"{root}/servers", json={"name": "web1"}, **headers).json()["server"]["id"]
-    said = {"group": "script", "config": "x", "name": "c"}
-    made = site.client.post(f"{root}/software_configs", json=said, **headers).json()["software_config"]["id"]
+    id = site.call("POST", "servers", {"name": "web1"})["server"]["id"]
+    config = site.call("POST", "software_configs", {"group": "script", "config": "x", "name": "c"})["software_config"]
     site.store.write(lambda tx: servers.change(tx, id, policy={"groups": ["puppet"]}))
-    run = {"config_id": made, "server_id": id, "status": "IN_PROGRESS"}
-    return lambda: site.client.post(f"{root}/software_deployments", json=run, **headers)
+    run = {"config_id": config["id"], "server_id": id, "status": "IN_PROGRESS"}
+    return lambda: site.client.post(f"/v1/{site.project}/software_deployments", json=run, headers=site.headers)
 
 
 def kept(site) -> list[str]:

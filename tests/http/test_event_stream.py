@@ -134,41 +134,27 @@ def test_full_pages_of_output_are_read_one_after_the_other(monkeypatch):
 
 
 def test_streams_of_one_subject_read_and_encode_a_change_once(monkeypatch):
+    """A stream that begins later reads what the others have read."""
     monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)  # no read without a change
-    log = Log(5)
+    log = Log(30, page=7)
 
     async def run() -> list[list[int]]:
         app = app_of(log)
-        clients = [Client(app, log) for _ in range(16)]
-        await until_received(5, *clients)
-        before = len(log.reads)
+        clients = [Client(app, log) for _ in range(15)]
+        await until_received(30, *clients)
+        reads = len(log.reads)
+        clients.append(Client(app, log))
+        await until_received(30, *clients)
+        assert len(log.reads) == reads
         log.add(3)
-        await until_received(8, *clients)
-        assert 1 <= len(log.reads) - before <= 2
-        log.add(2, over=True)
+        await until_received(33, *clients)
+        assert 1 <= len(log.reads) - reads <= 2
+        log.add(20, over=True)
         received = await asyncio.gather(*(client.task for client in clients))
         assert not app.streams.feeds
         return received
 
     assert asyncio.run(run()) == [log.numbers] * 16
-
-
-def test_a_stream_that_begins_later_reads_what_the_others_have_read(monkeypatch):
-    monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)
-    log = Log(30, page=7)
-
-    async def run() -> list[list[int]]:
-        app = app_of(log)
-        first = Client(app, log)
-        await until_received(30, first)
-        reads = len(log.reads)
-        later = Client(app, log)
-        await until_received(30, later)
-        assert len(log.reads) == reads
-        log.add(20, over=True)
-        return [await first.task, await later.task]
-
-    assert asyncio.run(run()) == [log.numbers] * 2
 
 
 class StateReader(LogReader):

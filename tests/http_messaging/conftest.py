@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -53,6 +54,15 @@ class Zaqar:
         answer = self("DELETE", f"{queue}/messages?pop={count}")
         assert answer.status == 200, answer.raw
         return [each["body"] for each in answer.body["messages"]]
+
+    def pages(self, path: str, noun: str) -> Iterator[Any]:
+        """Follow the links of a list from page to page, until an empty one."""
+        while (page := self("GET", path).body)[noun]:
+            yield page
+            [link] = page["links"]
+            assert (link["rel"], urlsplit(link["href"]).path) == ("next", f"/v2{path.partition('?')[0]}")
+            path = link["href"].removeprefix("/v2")
+        assert page == {noun: [], "links": []}
 
     def refused(self, verb: str, path: str, body: Any = None, *, status: int = 400, **more: Any) -> str:
         """What an error says, held to Zaqar's shape of one."""

@@ -65,10 +65,8 @@ def test_concurrent_posts_create_a_queue_once(several):
         return [id for k in range(10) for id in several[n].post(queue, f"{n}-{k}")]
 
     ids = [id for some in call_together(CLIENTS, post) for id in some]
-    seen, path = [], f"{queue}/messages?echo=true&limit=20"
-    while (page := several[0]("GET", path).body)["messages"]:
-        seen += page["messages"]
-        path = page["links"][0]["href"].removeprefix("/v2")
+    pages = several[0].pages(f"{queue}/messages?echo=true&limit=20", "messages")
+    seen = [each for page in pages for each in page["messages"]]
     assert sorted(each["id"] for each in seen) == sorted(ids)
     for n in range(CLIENTS):  # each client's own in the order in which they were acknowledged
         assert [each["body"] for each in seen if each["body"].startswith(f"{n}-")] == [f"{n}-{k}" for k in range(10)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -138,17 +137,10 @@ def test_lists_continue_at_their_links(zaqar):
     names = sorted(f"{part}-{n:02}" for n in range(25))
     for name in names:
         zaqar("PUT", f"/queues/{name}", {"n": name})
-    seen, path = [], f"/queues?name={part}&limit=10&detailed=true"
-    for size in (10, 10, 5):
-        page = zaqar("GET", path).body
-        assert len(page["queues"]) == size
-        seen += [(each["name"], each["metadata"]["n"]) for each in page["queues"]]
-        [link] = page["links"]
-        assert link["rel"] == "next"
-        assert urlsplit(link["href"]).path == "/v2/queues"
-        path = link["href"].removeprefix("/v2")
+    pages = list(zaqar.pages(f"/queues?name={part}&limit=10&detailed=true", "queues"))
+    assert [len(page["queues"]) for page in pages] == [10, 10, 5]
+    seen = [(each["name"], each["metadata"]["n"]) for page in pages for each in page["queues"]]
     assert seen == [(name, name) for name in names]
-    assert zaqar("GET", path).body == {"queues": [], "links": []}
     assert len(zaqar("GET", f"/queues?name={part}").body["queues"]) == 10
     assert zaqar("GET", f"/queues?name={part.upper()}-0").body["queues"] == []
     assert zaqar("GET", "/queues?with_count=true").body["count"] >= 25

@@ -88,6 +88,8 @@ def test_a_message_without_delay_is_returned_to_readers_with_an_earlier_time(ins
 
 def test_delayed_messages_are_returned_when_due(inside):
     inside.post("/queues/q", "later", delay=100)
+    assert inside("GET", "/queues/q/messages?echo=true").json()["messages"] == []
+    assert len(inside("GET", "/queues/q/messages?echo=true&include_delayed=true").json()["messages"]) == 1
     assert inside("DELETE", "/queues/q/messages?pop=1").json()["messages"] == []
     clock.age(inside.store, "messages", 100)
     assert len(inside("GET", "/queues/q/messages?echo=true").json()["messages"]) == 1
