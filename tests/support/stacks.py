@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 
 from stoker import transports, types
-from stoker.backends.provider import OwnedObject
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments import owners, run_end
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
@@ -282,12 +281,11 @@ def _provided(cloud: Any) -> Mapping[type[Any], Any]:
     return {Cloud: LocalCloud("http://stoker.test") if cloud == "local" else cloud}
 
 
-def _find_owned(tx: Tx, ids: Collection[str]) -> Iterable[OwnedObject]:
-    if not has_provider():
-        return ()
-    from stoker_openstack.provider import find_owned
+def _refuse_owned(*adoption: Any) -> None:
+    if has_provider():
+        from stoker_openstack.adoption import refuse_owned
 
-    return find_owned(tx, ids)
+        refuse_owned(*adoption)
 
 
 def world(
@@ -319,7 +317,7 @@ def world(
         keys=Keys(store, b"secret"),
         authorizer=DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
         provided=_provided(cloud),
-        find_owned=_find_owned,
+        refuse_owned=_refuse_owned,
     )
     if keystone_users is not None:
         platform = replace(services.platform, identity_url="http://keystone.test")

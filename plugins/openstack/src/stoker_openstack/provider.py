@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from stoker.backends.garbage_collector import CollectedObject
-from stoker.backends.provider import OwnedObject, Provider, ProviderSite
-from stoker.store.tx import Tx
+from stoker.backends.provider import Provider, ProviderSite
+from stoker_openstack import adoption
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.constraints import CloudConstraints
 from stoker_openstack.cloud.factory import OpenStack, create_openstack, start_openstack
 from stoker_openstack.interface import Cloud
 from stoker_openstack.simulated import LocalCloud
-from stoker_openstack.store import cloud_objects
 
 
 def create(site: ProviderSite) -> Provider | None:
@@ -24,7 +23,7 @@ def create(site: ProviderSite) -> Provider | None:
     """
     settings = site.settings
     if settings.local_servers_unsafe:
-        return Provider(offered={Cloud: LocalCloud(settings.public_url)}, find_owned=find_owned)
+        return Provider(offered={Cloud: LocalCloud(settings.public_url)}, refuse_owned=adoption.refuse_owned)
     openstack = create_openstack(settings, site.store, site.work, site.secret)
     return None if openstack is None else _offer(site, openstack)
 
@@ -48,13 +47,8 @@ def _offer(site: ProviderSite, openstack: OpenStack) -> Provider:
         delegations=delegations,
         owner_login=owner_login,
         open_constraints=open_constraints,
-        find_owned=find_owned,
+        refuse_missing=adoption.refuse_missing,
+        refuse_owned=adoption.refuse_owned,
         collect_garbage=collect_garbage,
         start=partial(start_openstack, openstack, site.store, site.work),
     )
-
-
-def find_owned(tx: Tx, external_ids: Collection[str]) -> Iterator[OwnedObject]:
-    """Return the objects with these ids at the cloud that belong to resources; see ``Provider.find_owned``."""
-    for item in cloud_objects.with_external_ids(tx, external_ids):
-        yield OwnedObject(str(item.external_id), item.id, item.project_id)

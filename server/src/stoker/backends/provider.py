@@ -15,7 +15,7 @@ the state of a resource's object calls ``tx.wake`` for the resource, whose ``che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,22 +80,16 @@ class Delegations(Protocol):
         """Request that the delegation of a deleted root stack is revoked."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedObject:
-    """An object of a cloud that belongs to a resource."""
-
-    external_id: str
-    resource_id: str
-    project_id: str
-
-
 def _nothing() -> None:
     return None
 
 
-def no_owners(_tx: Tx, _ids: Collection[str]) -> Iterable[OwnedObject]:
-    """Return nothing: no object of a cloud belongs to a resource."""
-    return ()
+#: (transaction, types by name, resources of abandon data, project id): raises Conflict.
+RefuseOwned = Callable[[Tx, Mapping[str, Any], Mapping[str, Any], str], None]
+
+
+def refuse_nothing(*_: Any) -> None:
+    """Agree to the adoption of any objects."""
 
 
 def _no_garbage(_dry_run: bool) -> Iterator[CollectedObject]:
@@ -114,8 +108,11 @@ class Provider:
     owner_login: Callable[[str], BaseAuthPlugin] | None = None
     #: (token, project id): returns the checks of one request, which may look up values as the token's user.
     open_constraints: Callable[[str, str], Constraints] | None = None
-    #: Returns the objects with these external ids that belong to resources already.
-    find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = no_owners
+    #: (types by name, resources of abandon data, checks): raises Invalid with all objects of an adoption that the cloud
+    #: lacks. Must not be called in a transaction.
+    refuse_missing: Callable[[Mapping[str, Any], Mapping[str, Any], Constraints], None] = refuse_nothing
+    #: Refuses objects of an adoption that belong to a resource already. Raises Conflict with all of them.
+    refuse_owned: RefuseOwned = refuse_nothing
     #: (dry run): deletes what belongs to no resource any more, and yields it; see ``backends.garbage_collector``.
     collect_garbage: Callable[[bool], Iterator[CollectedObject]] = _no_garbage
     #: Starts the work in the background, once the site is complete.

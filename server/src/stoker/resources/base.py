@@ -31,7 +31,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from stoker.backends.keystone_users import KeystoneUsers
-from stoker.backends.provider import Delegations, OwnedObject, no_owners
+from stoker.backends.provider import Delegations, RefuseOwned, refuse_nothing
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments.owners import DeploymentEnv
 from stoker.hot import Definition, select
@@ -59,8 +59,8 @@ class ResourceEnv(DeploymentEnv):
     keys: Keys
     #: What the provider offers to its types, by interface; empty without a provider.
     provided: Mapping[type[Any], Any] = field(default_factory=dict)
-    #: Returns the objects with these external ids that belong to resources already.
-    find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = no_owners
+    #: See ``Provider.refuse_owned``.
+    refuse_owned: RefuseOwned = refuse_nothing
     #: None if users are Stoker's own, or Stoker cannot create users at Keystone.
     stack_users: KeystoneUsers | None = None
     #: Whether agents may have to wait for a user at Keystone, or for a URL that an external Zaqar signs.
@@ -207,8 +207,6 @@ class ResourceType:
     #: Why a site without a cloud and without local servers lacks the type; empty: every site has it. The objects of
     #: such a type exist outside of Stoker.
     needs_provider = ""
-    #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
-    id_constraint = ""
     #: Whether jobs of the type act for the owner of the stack, besides those of a type that needs a provider.
     acts_for_owner = False
     #: Name of the property that selects the transport of the resource's agent. The agent may need a user.

@@ -168,7 +168,7 @@ class _Site:
                 self._work, SiteDefaults(allow=settings.deployment_policy, hooks=settings.delivered_hooks)
             ),
             provided=provider.offered,
-            find_owned=provider.find_owned,
+            refuse_owned=provider.refuse_owned,
             stack_users=KeystoneUsers(self._work) if self._accounts else None,
             agents_wait=bool(settings.at_keystone or self._external.queues),
             delegations=provider.delegations,

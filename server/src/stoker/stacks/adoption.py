@@ -1,22 +1,22 @@
 """
 Adoption: a stack takes over what another stack abandoned, or what it brings from another Heat.
 
-All problems of the adopted objects are found before the stack exists. A resource has no data of the adopted object
-until its type has agreed: the client may name objects of other projects, and a resource's data is shown and deleted
-with it. Configs, deployments and servers from another Heat exist before the stack's resources adopt them. They keep
-their ids, so that agents recognize the runs that they have done, and do not repeat them.
+All problems of the adopted objects are found before the stack exists; those of a cloud's objects by its provider. A
+resource has no data of the adopted object until its type has agreed: the client may name objects of other projects, and
+a resource's data is shown and deleted with it. Configs, deployments and servers from another Heat exist before the
+stack's resources adopt them. They keep their ids, so that agents recognize the runs that they have done, and do not
+repeat them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from stoker import json_values
-from stoker.backends.provider import Constraints
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.json_values import NO_NUL, RequiredName
@@ -25,63 +25,12 @@ from stoker.model.errors import Conflict, Invalid
 from stoker.model.ids import is_id
 from stoker.model.server import LONGEST_ID, Kind, Server
 from stoker.model.stack import Resource, Status
-from stoker.resources.base import ResourceEnv, ResourceType
+from stoker.resources.base import ResourceEnv
 from stoker.stacks.engine.decisions import TAKES
 from stoker.stacks.engine.session import new_resource
 from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.store import configs, deployments, resources, servers, stacks
+from stoker.store import configs, deployments, servers
 from stoker.store.tx import Tx
-
-
-def refuse_missing(
-    types: Mapping[str, ResourceType], adopted: Mapping[str, Any], constraints: Constraints | None
-) -> None:
-    """Raise Invalid with all objects of the adoption that the cloud lacks. Must not be called in a transaction."""
-    if constraints is None:
-        return
-    problems = []
-    for path, entry in _external_resources(types, adopted):
-        constraint = types[entry["type"]].id_constraint
-        if constraint and (problem := constraints.find_problem(constraint, entry["resource_id"])):
-            problems.append(f"{path}: {problem}")
-    if problems:
-        raise Invalid(f"The stack cannot be adopted, because the cloud lacks objects: {'; '.join(problems)}")
-
-
-def refuse_owned(
-    tx: Tx, env: ResourceEnv, types: Mapping[str, ResourceType], adopted: Mapping[str, Any], project_id: str
-) -> None:
-    """Refuse objects that belong to a resource already. Raises Conflict with all of them."""
-    wanted = {entry["resource_id"]: path for path, entry in _external_resources(types, adopted)}
-    problems = {}
-    for item in env.find_owned(tx, wanted.keys()):
-        external_id = item.external_id
-        # Only names, such as those of key pairs, can be the same in several projects.
-        if item.project_id != project_id and not is_id(external_id):
-            continue
-        owner = resources.find(tx, item.resource_id)
-        if owner is None or owner.definition.get("external_id"):
-            continue
-        name = stacks.get(tx, owner.stack_id).name if item.project_id == project_id else "another project"
-        problems[wanted[external_id]] = f"{wanted[external_id]}: {external_id} belongs to {owner.name} of {name}"
-    if problems:
-        listed = "; ".join(problems[path] for path in sorted(problems))
-        raise Conflict(f"The stack cannot be adopted, because other stacks have its objects: {listed}")
-
-
-def _external_resources(
-    types: Mapping[str, ResourceType], adopted: Mapping[str, Any], above: str = ""
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the path and the entry of each resource, at any depth, that takes over an object of a cloud."""
-    for name, entry in adopted.items():
-        if not isinstance(entry, Mapping):
-            continue
-        resource_type = types.get(str(entry.get("type")))
-        if resource_type is not None and resource_type.needs_provider and isinstance(entry.get("resource_id"), str):
-            yield f"{above}{name}", entry
-        if isinstance(inner := entry.get("resources"), Mapping):
-            yield from _external_resources(types, inner, f"{above}{name}/")
-
 
 #: The input of a derived config that names the transport of results.
 _TRANSPORT = "deploy_signal_transport"

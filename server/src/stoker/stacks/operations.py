@@ -17,7 +17,6 @@ from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Action, Phase, Resource, Stack, Status
 from stoker.policy import authorizer
 from stoker.policy.rules import Tree
-from stoker.stacks import adoption
 from stoker.stacks.adoption import Adoption, add_objects, placeholders
 from stoker.stacks.engine import DEADLINE, Engine, operation
 from stoker.stacks.engine.progress import advance, commit, lock_stack
@@ -60,7 +59,7 @@ def create(
     limit = engine.limits.stacks_per_project
     limit_rows(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
     if adopt is not None:
-        adoption.refuse_owned(tx, engine.env, engine.types, adopt.resources, project_id)
+        engine.env.refuse_owned(tx, engine.types, adopt.resources, project_id)
         add_objects(tx, engine.env, adopt, project_id=project_id, requested_by=username)
     action = Action.CREATE if adopt is None else Action.ADOPT
     stack = new_stack(tx, resolved, options, username=username, action=action)

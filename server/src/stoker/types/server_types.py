@@ -165,7 +165,6 @@ class LocalServer(ServerType):
     }
     retries = True
     needs_provider = NO_PROVIDER
-    id_constraint = "nova.server"
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         return create(context, resource, properties)

@@ -57,6 +57,8 @@ class CloudType(SavesState, HasImplicitDependencies, ResourceType):
 
     retries = True
     needs_provider = NO_CLOUD
+    #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
+    id_constraint = ""
     kind: CloudKind
     actions: Mapping[Action, CloudAction] = {Action.CHECK: CloudAction.CHECK}
 

@@ -21,8 +21,8 @@ from stoker.http.heat.stack_requests import (
 )
 from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Stack
-from stoker.stacks import adoption, operations, outputs
 from stoker.stacks import export as stack_export
+from stoker.stacks import operations, outputs
 from stoker.stacks.adoption import Adoption
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import ResolvedStack
@@ -117,8 +117,8 @@ def create(request: RequestContext, body: NewStack) -> Response:
     data = body.take_adoption_data()
     adopt = None if data is None else Adoption.read(data)
     resolved = stack_requests.new(request, body, name)
-    if adopt is not None:
-        adoption.refuse_missing(request.app.engine.types, adopt.resources, open_constraints(request))
+    if adopt is not None and (constraints := open_constraints(request)) is not None:
+        request.app.provider.refuse_missing(request.app.engine.types, adopt.resources, constraints)
     engine, options, user = request.app.engine, body.options(), request.user.user_name
     stack = stack_operations.begin(
         request,
