@@ -11,6 +11,8 @@ from uuid import uuid4
 import pytest
 
 from stoker import transports, types
+from stoker.backends.provider import ProviderSite
+from stoker.backends.provider import load as load_provider
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments import owners, run_end
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
@@ -26,6 +28,7 @@ from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.base import ResourceEnv
 from stoker.servers.keys import Keys
+from stoker.settings import Settings
 from stoker.stacks import operations, outputs, signals
 from stoker.stacks.adoption import Adoption
 from stoker.stacks.engine import ADVANCE, Engine, Limits
@@ -281,13 +284,6 @@ def _provided(cloud: Any) -> Mapping[type[Any], Any]:
     return {Cloud: LocalCloud("http://stoker.test") if cloud == "local" else cloud}
 
 
-def _refuse_owned(*adoption: Any) -> None:
-    if has_provider():
-        from stoker_openstack.adoption import refuse_owned
-
-        refuse_owned(*adoption)
-
-
 def world(
     store: Store,
     *,
@@ -305,6 +301,8 @@ def world(
     machines.
     """
     work, machines = ManualWork(), Machines()
+    local = Settings(local_servers_unsafe=True)
+    provider = load_provider(ProviderSite(settings=local, store=store, work=work, secret=b"secret"))
     is_local = cloud == "local"
     services = ResourceEnv(
         transports=transports.load().for_site("STOKER_SIGNAL", "STOKER_PUSH"),
@@ -317,7 +315,8 @@ def world(
         keys=Keys(store, b"secret"),
         authorizer=DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
         provided=_provided(cloud),
-        refuse_owned=_refuse_owned,
+        refuse_owned=provider.refuse_owned,
+        imply_dependencies=provider.imply_dependencies,
     )
     if keystone_users is not None:
         platform = replace(services.platform, identity_url="http://keystone.test")

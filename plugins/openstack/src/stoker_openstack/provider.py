@@ -7,12 +7,13 @@ from functools import partial
 
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.provider import Provider, ProviderSite
-from stoker_openstack import adoption
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.constraints import CloudConstraints
 from stoker_openstack.cloud.factory import OpenStack, create_openstack, start_openstack
 from stoker_openstack.interface import Cloud
 from stoker_openstack.simulated import LocalCloud
+from stoker_openstack.types import adoption
+from stoker_openstack.types.implicit_dependencies import imply_dependencies
 
 
 def create(site: ProviderSite) -> Provider | None:
@@ -23,7 +24,11 @@ def create(site: ProviderSite) -> Provider | None:
     """
     settings = site.settings
     if settings.local_servers_unsafe:
-        return Provider(offered={Cloud: LocalCloud(settings.public_url)}, refuse_owned=adoption.refuse_owned)
+        return Provider(
+            offered={Cloud: LocalCloud(settings.public_url)},
+            refuse_owned=adoption.refuse_owned,
+            imply_dependencies=imply_dependencies,
+        )
     openstack = create_openstack(settings, site.store, site.work, site.secret)
     return None if openstack is None else _offer(site, openstack)
 
@@ -49,6 +54,7 @@ def _offer(site: ProviderSite, openstack: OpenStack) -> Provider:
         open_constraints=open_constraints,
         refuse_missing=adoption.refuse_missing,
         refuse_owned=adoption.refuse_owned,
+        imply_dependencies=imply_dependencies,
         collect_garbage=collect_garbage,
         start=partial(start_openstack, openstack, site.store, site.work),
     )

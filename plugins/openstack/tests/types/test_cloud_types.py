@@ -16,7 +16,6 @@ from stoker.model.stack import Action, Stack, Status
 from stoker.objects import operations
 from stoker.objects.operations import New
 from stoker.resources.base import ADOPTED_NAME
-from stoker.resources.roles import PlannedResource, without_cycles
 from stoker.stacks import export
 from stoker.stacks.operations import Options
 from stoker.store import servers, stacks
@@ -27,7 +26,7 @@ from stoker_openstack.interface import Cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import nova_server_schema
-from stoker_openstack.types.implicit_dependencies import RULES
+from stoker_openstack.types.implicit_dependencies import RULES, PlannedResource, without_cycles
 from support.stacks import World, world
 from support.templates import config, deployment, template
 

@@ -15,7 +15,7 @@ the state of a resource's object calls ``tx.wake`` for the resource, whose ``che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
@@ -88,6 +88,15 @@ def _nothing() -> None:
 RefuseOwned = Callable[[Tx, Mapping[str, Any], Mapping[str, Any], str], None]
 
 
+#: (checked resources of a template by name): the names of others that each resource depends on in addition.
+ImplyDependencies = Callable[[Mapping[str, Any]], Mapping[str, Collection[str]]]
+
+
+def imply_nothing(_resources: Mapping[str, Any]) -> Mapping[str, Collection[str]]:
+    """Return no dependencies."""
+    return {}
+
+
 def refuse_nothing(*_: Any) -> None:
     """Agree to the adoption of any objects."""
 
@@ -113,6 +122,8 @@ class Provider:
     refuse_missing: Callable[[Mapping[str, Any], Mapping[str, Any], Constraints], None] = refuse_nothing
     #: Refuses objects of an adoption that belong to a resource already. Raises Conflict with all of them.
     refuse_owned: RefuseOwned = refuse_nothing
+    #: Returns the dependencies that no function of the template states, as in Heat: a port needs a subnet.
+    imply_dependencies: ImplyDependencies = imply_nothing
     #: (dry run): deletes what belongs to no resource any more, and yields it; see ``backends.garbage_collector``.
     collect_garbage: Callable[[bool], Iterator[CollectedObject]] = _no_garbage
     #: Starts the work in the background, once the site is complete.

@@ -31,7 +31,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from stoker.backends.keystone_users import KeystoneUsers
-from stoker.backends.provider import Delegations, RefuseOwned, refuse_nothing
+from stoker.backends.provider import Delegations, ImplyDependencies, RefuseOwned, imply_nothing, refuse_nothing
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments.owners import DeploymentEnv
 from stoker.hot import Definition, select
@@ -61,6 +61,8 @@ class ResourceEnv(DeploymentEnv):
     provided: Mapping[type[Any], Any] = field(default_factory=dict)
     #: See ``Provider.refuse_owned``.
     refuse_owned: RefuseOwned = refuse_nothing
+    #: See ``Provider.imply_dependencies``.
+    imply_dependencies: ImplyDependencies = imply_nothing
     #: None if users are Stoker's own, or Stoker cannot create users at Keystone.
     stack_users: KeystoneUsers | None = None
     #: Whether agents may have to wait for a user at Keystone, or for a URL that an external Zaqar signs.

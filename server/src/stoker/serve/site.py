@@ -169,6 +169,7 @@ class _Site:
             ),
             provided=provider.offered,
             refuse_owned=provider.refuse_owned,
+            imply_dependencies=provider.imply_dependencies,
             stack_users=KeystoneUsers(self._work) if self._accounts else None,
             agents_wait=bool(settings.at_keystone or self._external.queues),
             delegations=provider.delegations,

@@ -16,7 +16,7 @@ service's representation. A type whose request is not a table of its properties 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,10 +36,8 @@ from stoker.resources.base import (
     SavesState,
     physical_name,
 )
-from stoker.resources.roles import HasImplicitDependencies, PlannedResource
 from stoker_openstack.interface import Cloud, find_cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
-from stoker_openstack.types import implicit_dependencies
 from stoker_openstack.types.cloud_properties import members
 
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
@@ -52,7 +50,7 @@ NO_CLOUD = (
 )
 
 
-class CloudType(SavesState, HasImplicitDependencies, ResourceType):
+class CloudType(SavesState, ResourceType):
     """The resource type of one kind of cloud objects."""
 
     retries = True
@@ -152,10 +150,6 @@ class CloudType(SavesState, HasImplicitDependencies, ResourceType):
 
     def show(self, context: Context, resource: Resource) -> Mapping[str, Any]:
         return observe(context, resource)
-
-    def implied(self, resource: PlannedResource, others: Mapping[str, PlannedResource]) -> Iterable[str]:
-        rule = implicit_dependencies.RULES.get(self.name)
-        return rule(resource, others) if rule is not None else ()
 
     def refuse_broken(self, context: Context, resource: Resource) -> None:
         """Raise Replace if an earlier attempt has created an object that is broken."""

@@ -7,15 +7,68 @@ port's. The templates of Heat's users rely on these orders.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from stoker.resources.roles import PlannedResource, Ref
+from stoker.hot import UNKNOWN, Definition
+from stoker.resources.base import Properties, ResourceType
+from stoker_openstack.types.cloud_base import CloudType
 
 _NETWORK, _SUBNET, _PORT = "OS::Neutron::Net", "OS::Neutron::Subnet", "OS::Neutron::Port"
 _ROUTER, _INTERFACE = "OS::Neutron::Router", "OS::Neutron::RouterInterface"
 _FLOATING_IP, _ASSOCIATION = "OS::Neutron::FloatingIP", "OS::Neutron::FloatingIPAssociation"
 _GATEWAY, _ROUTES = "OS::Neutron::RouterGateway", "OS::Neutron::ExtraRouteSet"
 _FORWARDING, _SERVER = "OS::Neutron::FloatingIPPortForward", "OS::Nova::Server"
+
+
+class CheckedResource(Protocol):
+    """A checked resource of a template. Values that only a running resource knows are UNKNOWN."""
+
+    @property
+    def type(self) -> ResourceType: ...
+    @property
+    def definition(self) -> Definition: ...
+    @property
+    def properties(self) -> Properties: ...
+
+
+#: A resource reference in a form that can be compared: the known value, or the function in JSON.
+Ref = str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedResource:
+    """A resource of a template: its type, its properties as written, and as far as they are known."""
+
+    type: str
+    source: Any
+    values: Mapping[str, Any]
+
+    def ref(self, *names: str) -> Ref | None:
+        """Return the first of the properties that is set, for a comparison."""
+        for name in names:
+            value = self.values.get(name)
+            if value is UNKNOWN:
+                return _to_ref(self.source.get(name)) if isinstance(self.source, Mapping) else None
+            if value is not None:
+                return _to_ref(value)
+        return None
+
+    def entries(self, name: str) -> Iterator[PlannedResource]:
+        """Yield the maps of a list property."""
+        values, source = self.values.get(name), self.source.get(name) if isinstance(self.source, Mapping) else None
+        if not isinstance(values, list):
+            return
+        sources = source if isinstance(source, list) and len(source) == len(values) else [None] * len(values)
+        for value, written in zip(values, sources, strict=True):
+            if isinstance(value, Mapping):
+                yield PlannedResource("", written, value)
+
+
+def _to_ref(value: Any) -> Ref | None:
+    return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def _subnets_of(resources: Mapping[str, PlannedResource], *networks: Ref | None) -> Iterator[str]:
@@ -101,3 +154,43 @@ RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], I
     _ROUTES: _of_routes,
     _GATEWAY: _of_gateway,
 }
+
+
+def imply_dependencies(resources: Mapping[str, CheckedResource]) -> dict[str, set[str]]:
+    """Return the implicit dependencies between the resources of a template; see ``Provider.imply_dependencies``."""
+    planned = {
+        name: PlannedResource(resource.type.name, resource.definition.properties, resource.properties)
+        for name, resource in resources.items()
+        if isinstance(resource.type, CloudType)
+    }
+    implied = {
+        name: set(RULES[resource.type](resource, planned)) - {name}
+        for name, resource in planned.items()
+        if resource.type in RULES
+    }
+    stated = {name: resource.definition.requires for name, resource in resources.items()}
+    return without_cycles(stated, implied)
+
+
+def without_cycles(stated: Mapping[str, frozenset[str]], implied: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return the implied dependencies that do not contradict the template's."""
+    needs = {name: set(others) for name, others in stated.items()}
+    kept: dict[str, set[str]] = {}
+    for name, others in implied.items():
+        for other in sorted(others - needs[name]):
+            if not _reaches(needs, other, name):
+                needs[name].add(other)
+                kept.setdefault(name, set()).add(other)
+    return kept
+
+
+def _reaches(needs: Mapping[str, set[str]], start: str, end: str) -> bool:
+    todo, seen = [start], {start}
+    while todo:
+        name = todo.pop()
+        if name == end:
+            return True
+        new = needs.get(name, set()) - seen
+        seen |= new
+        todo.extend(new)
+    return False

@@ -29,14 +29,11 @@ from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, St
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.properties import PropertyError
 from stoker.resources.roles import (
-    HasImplicitDependencies,
     HasNestedStack,
     Members,
-    PlannedResource,
     RunsRemoteStack,
     escape,
     is_template_name,
-    without_cycles,
 )
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import list_denied_by_template
@@ -143,11 +140,15 @@ class Checker:
             resources[name] = OutlinedResource(
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
+        for name, others in self._engine.env.imply_dependencies(resources).items():
+            definition = resources[name].definition
+            depends_on = (*definition.depends_on, *sorted(others))
+            resources[name] = replace(resources[name], definition=replace(definition, depends_on=depends_on))
         outputs, errors = self._outputs(template, scope)
         return Outline(
             template=template,
             file=file,
-            resources=_with_implicit_dependencies(resources),
+            resources=resources,
             outputs=outputs,
             output_errors=errors,
         )
@@ -276,28 +277,6 @@ class Checker:
             except ValueError as error:
                 self._report.add_property_error(PropertyError(path[-1:], str(error)), path[:-1])
         return values
-
-
-def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[str, OutlinedResource]:
-    planned = {
-        name: PlannedResource(resource.type.name, resource.definition.properties, resource.properties)
-        for name, resource in outline.items()
-        if resource.type.needs_provider
-    }
-    if len(planned) < 2:
-        return outline
-    implied = {
-        name: set(kind.implied(resource, planned)) - {name}
-        for name, resource in planned.items()
-        if isinstance(kind := outline[name].type, HasImplicitDependencies)
-    }
-    stated = {name: resource.definition.requires for name, resource in outline.items()}
-    changed = dict(outline)
-    for name, others in without_cycles(stated, implied).items():
-        definition = outline[name].definition
-        depends_on = (*definition.depends_on, *sorted(others))
-        changed[name] = replace(outline[name], definition=replace(definition, depends_on=depends_on))
-    return changed
 
 
 def _read(text: str) -> None:
