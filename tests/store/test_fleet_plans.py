@@ -7,6 +7,7 @@ import re
 import pytest
 from bench.scale import rows
 
+from stoker.store import targets
 from support import databases
 
 #: Enough that PostgreSQL prefers an index wherever one fits.
@@ -36,3 +37,11 @@ def test_an_enrollment_reads_no_other_machines_on_sqlite(store, name):
         searched = [row[3] for row in explained.fetchall() if " servers " in row[3]]
     assert searched
     assert all(re.search(r"\(\w+=\? AND \w+=\?\)", line) for line in searched)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_targets_that_may_start_are_found_without_the_blocked_ones_on_sqlite(store):
+    text, names = targets.list_startable.statement.sqlite
+    with store.session() as driver:
+        ((*_, searched),) = driver.execute(f"EXPLAIN QUERY PLAN {text}", [None] * len(names)).fetchall()
+    assert "ix_trigger_targets_startable" in searched

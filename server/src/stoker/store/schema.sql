@@ -195,7 +195,7 @@ CREATE TABLE trigger_targets (
 CREATE INDEX ix_trigger_targets_deployment_id ON trigger_targets (deployment_id);
 CREATE INDEX ix_trigger_targets_trigger_id_revision_position ON trigger_targets (trigger_id, revision, position);
 CREATE INDEX ix_trigger_targets_trigger_id_status_position ON trigger_targets (trigger_id, status, position);
-CREATE INDEX ix_trigger_targets_startable ON trigger_targets (trigger_id, position)
+CREATE INDEX ix_trigger_targets_startable ON trigger_targets (trigger_id, status, position)
     WHERE status = 'QUEUED' AND NOT blocked;
 
 CREATE TABLE schedules (
