@@ -85,30 +85,23 @@ class ZaqarSignedQueueUrl(ResourceType):
     }
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        queue = properties["queue"]
         signed_url = messaging_of(context).sign(
             context.project_id,
-            queue,
+            properties["queue"],
             properties["paths"] or _PATHS,
             properties["methods"] or ["GET"],
             context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
         )
-        return Outcome(physical_id=physical_name(context, resource), data={**signed_url, "queue_name": queue})
-
-    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        signed_url = resource.data
-        if name != "query_str":
-            return signed_url.get(name)
-        return urlencode(
-            {
-                "signature": signed_url.get("signature"),
-                "expires": signed_url.get("expires"),
-                "paths": ",".join(signed_url.get("paths", ())),
-                "methods": ",".join(signed_url.get("methods", ())),
-                "project_id": signed_url.get("project"),
-                "queue_name": signed_url.get("queue_name"),
-            }
-        )
+        query = {
+            "signature": signed_url["signature"],
+            "expires": signed_url["expires"],
+            "paths": ",".join(signed_url["paths"]),
+            "methods": ",".join(signed_url["methods"]),
+            "project_id": signed_url["project"],
+            "queue_name": properties["queue"],
+        }
+        data = {**signed_url, "query_str": urlencode(query)}
+        return Outcome(physical_id=physical_name(context, resource), data=data)
 
 
 #: Zaqar's longest lifetime in seconds, which the service uses for Heat's unlimited lifetime.
