@@ -381,7 +381,7 @@ def fill(folder):
 def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, small_disk):
     filler = fill(small_disk(64))
     server.give(server.entry("c1", ONCE))
-    agent.start(program=shortened({"write_problem.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1}))
+    agent.start(program=shortened({"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1}))
     reason = f"the agent cannot write {agent.root}/state/runs: No space left on device"
     server.until(lambda: ("c1", {"state": "WAITING", "message": reason}) in server.progress)
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
@@ -403,7 +403,7 @@ def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_d
         server.result("c1")
         agent.end()
     subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
-    times = {"write_problem.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1, "agent._UPKEEP_SECONDS": 0.2}
+    times = {"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1}
     agent.start(program=shortened(times))
     reason = f"the agent cannot write {state}/runs: Read-only file system"
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)

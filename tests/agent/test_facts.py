@@ -15,11 +15,11 @@ from agent.conftest import shortened
 from stoker_agent import facts_report
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
+from stoker_agent.disk import Disk
 from stoker_agent.facts import collect, list_addresses, read_site_facts
 from stoker_agent.facts_report import LARGEST, FactsReporter
 from stoker_agent.outbox import Outbox
 from stoker_agent.tools import Tools, read_output
-from stoker_agent.write_problem import WriteProblem
 from support.waiting import until
 
 #: An agent that collects its facts soon after a run.
@@ -142,9 +142,8 @@ class Facts:
         config = Config(server.url, id, "s1.secret")
         self._outbox = Outbox(Channel(config))
         self._outbox.start()
-        self._reporter = FactsReporter(
-            config, self.paths, self._outbox, {}, WriteProblem(self.paths.state, self._outbox, lambda: None)
-        )
+        disk = Disk(self.paths.state, self._outbox)
+        self._reporter = FactsReporter(config, self.paths, self._outbox, {}, disk)
 
     def report(self) -> float:
         """Collect and send the facts. Return the seconds until the next time."""

@@ -13,6 +13,7 @@ import pytest
 from stoker_agent import live
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
+from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
 from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs
@@ -72,7 +73,7 @@ class Reporter:
         channel = None if config is None else Channel(config)
         self.outbox = Outbox(channel, longest)
         self.senders = Senders(channel)
-        self.results = Results(runs, self.outbox, self.senders)
+        self.results = Results(runs, Disk(runs.folder("x").parent, self.outbox), self.outbox, self.senders)
         self.outbox.start()
         self.wait = self.outbox.wait
 
@@ -141,7 +142,7 @@ def _told(transport: str) -> dict[str, Any]:
 def ended(runs: Runs, reporter: Reporter, id: str, inputs: dict[str, Any], source: str = "cfn", result: Any = RESULT):
     runs.begin(entry(id, inputs), source)
     reporter.results.keep(runs.entry(id), result)
-    reporter.results.announce(id)
+    reporter.results.announce(runs.entry(id))
 
 
 def results(there: Answering) -> list[Asked]:
@@ -343,10 +344,11 @@ def test_progress_is_not_signalled_to_targets_that_do_not_support_it(inputs):
     assert not live.wants_progress(entry("c1", inputs))
 
 
-def test_only_a_later_document_requests_an_accepted_result_again(runs, monkeypatch):
+def test_only_a_later_document_requests_an_accepted_result_again(runs, tmp_path, monkeypatch):
     """Stoker does not send the document again for a result: the last one may list the run for long."""
-    announced: list[str] = []
-    lost = LostResults(runs, SimpleNamespace(announce=announced.append, holds=lambda _: False), {})
+    announced: list[Any] = []
+    disk = Disk(tmp_path, Outbox(None))
+    lost = LostResults(runs, disk, SimpleNamespace(announce=announced.append), {})
     run = entry("c1", {})
     lost.observe({"c1": run})
     runs.begin(run, "stoker")
@@ -357,4 +359,4 @@ def test_only_a_later_document_requests_an_accepted_result_again(runs, monkeypat
     lost.report()
     assert announced == []
     lost.observe({"c1": run})
-    assert announced == ["c1"]
+    assert [each["id"] for each in announced] == ["c1"]

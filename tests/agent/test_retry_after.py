@@ -11,6 +11,7 @@ from stoker_agent import enrollment
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
+from stoker_agent.disk import Disk
 from stoker_agent.live import Live
 from stoker_agent.outbox import Outbox
 from stoker_agent.poll import Poller
@@ -88,14 +89,14 @@ def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
     with answering(decide) as there:
         channel = Channel(Config(f"{there.url}/stoker", "s", "key"))
         runs, senders, outbox = Runs(tmp_path), Senders(channel), Outbox(channel, longest=0.02)
-        results = Results(runs, outbox, senders)
+        results = Results(runs, Disk(tmp_path, outbox), outbox, senders)
         outbox.start()
 
         def report(id: str, source: str, inputs: dict[str, str]) -> None:
             listed = [{"name": name, "value": value} for name, value in inputs.items()]
             runs.begin({"id": id, "inputs": listed}, source)
             results.keep(runs.entry(id), {"deploy_status_code": 0})
-            results.announce(id)
+            results.announce(runs.entry(id))
 
         report("c1", "stoker", {})
         until(lambda: len(there.asked) >= 1)

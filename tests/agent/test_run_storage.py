@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
 
 from stoker_agent import runs
+from stoker_agent.disk import Disk
+from stoker_agent.outbox import Outbox
 from stoker_agent.runs import PastRuns, Runs
 
 
@@ -52,3 +55,20 @@ def test_the_list_of_past_runs_is_bounded_and_keeps_what_documents_list(tmp_path
     for reopened in (past, PastRuns(path)):
         assert [number for number in range(11) if f"run-{number}" in reopened] == [1, 6, 7, 8, 9, 10]
     assert len(path.read_text().split()) == 6
+
+
+def test_a_write_that_fails_is_left_until_it_or_its_successor_succeeds(tmp_path):
+    full, released = [True], []
+
+    def write():
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    disk = Disk(tmp_path / "runs", Outbox(None), release=lambda: released.append(1))
+    assert [disk.write(key, write) for key in ("c1", "c2")] == [False, False]
+    assert released == [1, 1]
+    assert disk.reason == f"the agent cannot write {tmp_path}/runs: No space left on device"
+    assert disk.write("c1", lambda: None)
+    assert (disk.holds("c1"), disk.holds("c2"), disk.retry()) == (False, True, False)
+    full.clear()
+    assert (disk.retry(), disk.reason) == (True, "")

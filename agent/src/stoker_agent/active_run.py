@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import threading
 import time
@@ -152,10 +151,8 @@ class EndedRuns:
         """Truncate the output files of completed runs as soon as their progress reporters have ended."""
         self._truncate(self._runs.list_folders("acknowledged"))
 
-    def release(self, error: OSError) -> None:
-        """Release output if ``error`` says that the disk is full: results and new runs are more important."""
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            return
+    def release(self) -> None:
+        """Release output, because the disk is full: results and new runs are more important."""
         with self._changed:
             followed = list(self._followed)
         for run in followed:

@@ -18,6 +18,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
+from stoker_agent.disk import PAUSE_SECONDS, Disk
 from stoker_agent.execute import Execution
 from stoker_agent.facts_report import FactsReporter
 from stoker_agent.hook_contract import RESTART
@@ -36,14 +37,13 @@ from stoker_agent.status import StatusFile
 from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
 from stoker_agent.transports import STOKER, Document, Senders, Source
 from stoker_agent.web import Unreachable
-from stoker_agent.write_problem import WriteProblem
 
 _log = logging.getLogger("stoker-agent")
+#: The key of the write that begins a run, and of a test whether one can begin.
+_PROBE = "the start of a run"
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
 #: The pause of periodic work. systemd's limit for signs of life (``WatchdogSec``) is five times as long.
 _UPKEEP_SECONDS = 60.0
-#: The interval at which a run that begins alone is tried again while results are only in memory.
-_STORE_SECONDS = 1.0
 _REASON = "Interrupted: the agent stopped while this config was running"
 
 
@@ -102,11 +102,9 @@ class Agent:
             self._lost.forget(id)
             self._poller.hurry()
 
-        self._results = Results(self._runs, self._outbox, senders, on_taken, self._ended.release)
-        self._problem = WriteProblem(
-            paths.state / "runs", self._outbox, lambda: self._facts.announce() if self._facts else None
-        )
-        self._lost = LostResults(self._runs, self._results, self._active)
+        self._disk = Disk(paths.state / "runs", self._outbox, self._changed, self._ended.release)
+        self._results = Results(self._runs, self._disk, self._outbox, senders, on_taken)
+        self._lost = LostResults(self._runs, self._disk, self._results, self._active)
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
         #: Whether this process ends when nothing is to run: checks recur, so it does none.
@@ -120,7 +118,7 @@ class Agent:
         self._restarts = False
         self._wake_reader, self._wake_writer = os.pipe()
         if config is not None:
-            self._facts = FactsReporter(config, paths, self._outbox, self._active, self._problem)
+            self._facts = FactsReporter(config, paths, self._outbox, self._active, self._disk)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
@@ -137,7 +135,7 @@ class Agent:
         ]
         for loop in loops:
             loop.start()
-        self._problem.check()
+        self._disk.write(_PROBE, self._disk.probe)
         threading.Thread(target=self._keep_up, args=(loops,), name="upkeep", daemon=True).start()
         self._manager.notify("READY=1")
         if self._facts is not None:
@@ -157,8 +155,8 @@ class Agent:
             )
         else:
             self._outbox.wait(_LAST_REPORT_SECONDS)
-        if not self._results.store_all():
-            _log.error("agent.stopped: results that are neither stored nor reported are lost")
+        if not self._disk.retry():
+            _log.error("agent.stopped: results that are neither stored nor reported are lost: %s", self._disk.reason)
         if self._restarts:
             restart(self._paths, self._manager, lambda: bool(select.select([self._wake_reader], [], [], 0)[0]))
 
@@ -188,8 +186,8 @@ class Agent:
             self._outbox.wait(facts_seconds)
         if self._restarts:
             restart(self._paths, self._manager, lambda: False)
-        if self._problem.reason:
-            raise Unusable(f"no run can start: {self._problem.reason}")
+        if not self._disk.retry():
+            raise Unusable(f"no run can start: {self._disk.reason}")
         return self._outcome._replace(unreported=len(self._runs.list_unreported()))
 
     def _keep_up(self, loops: Sequence[threading.Thread]) -> None:
@@ -201,8 +199,6 @@ class Agent:
         while True:
             self.tidy()
             self._lost.report()
-            if self._problem.reason:
-                self._problem.check()
             if all(thread.is_alive() for thread in loops):
                 self._manager.notify("WATCHDOG=1")
             time.sleep(_UPKEEP_SECONDS)
@@ -267,9 +263,14 @@ class Agent:
 
         Returns False if the agent stops, or if no run is pending and ``until`` returns true.
         """
+        if not self._disk.retry():
+            self._disk.report(_list_pending(self._newest, self._runs, self._active))
+        reason = self._disk.reason
         with self._changed:
-            pause = self._problem.pause() or (_STORE_SECONDS if self._results.holds() else None)
-            self._changed.wait_for(lambda: self._stopping or self._next() is not None or until(), pause)
+            self._changed.wait_for(
+                lambda: self._stopping or self._next() is not None or until() or self._disk.reason != reason,
+                PAUSE_SECONDS if reason else None,
+            )
             entry = None if self._stopping else self._next()
             if entry is None:
                 return not (self._stopping or until())
@@ -289,27 +290,24 @@ class Agent:
 
     def _record_start(self, run: ActiveRun) -> bool:
         """Store that the run begins. Without its entry on disk, the run could run twice, so it does not begin then."""
-        try:
+
+        def begin() -> None:
             _ensure_folders(self._paths)
             self._runs.begin(run.entry, run.source)
-        except OSError as error:
-            self._ended.release(error)
-            if _is_cancelled(run.entry):
-                self._runs.remember(run.id)  # executes nothing; after a restart, the agent reports it again
-                return True
-            self._problem.record(error)
-            with self._changed:
-                del self._active[run.id]
-                self._problem.report(_list_pending(self._newest, self._runs, self._active))
-            return False
-        if not _is_cancelled(run.entry):
-            self._problem.clear()
-        return True
+
+        if self._disk.write(_PROBE, begin, lambda: self._disk.probe(run.entry)):
+            return True
+        if _is_cancelled(run.entry):
+            self._runs.remember(run.id)  # executes nothing; after a restart, the agent reports it again
+            return True
+        with self._changed:
+            del self._active[run.id]
+        return False
 
     def _next(self) -> Optional[Mapping[str, Any]]:
         """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
         document = self._newest.document
-        room = len(self._active) < document.concurrency and self._problem.pause() is None
+        room = len(self._active) < document.concurrency and not self._disk.reason
         room = room and not any(_is_alone(run.entry, self._paths) for run in self._active.values())
         busy = {member for run in self._active.values() for member in run.deployment}
         for entry in document.entries:
@@ -321,9 +319,8 @@ class Agent:
             if new and _is_cancelled(entry):
                 return entry
             if new and room and _is_free(entry, busy, self._dependencies):
-                # A run that executes alone waits for those before it, and those behind it wait for it. A new program
-                # would not know results that are only in memory.
-                if not _is_alone(entry, self._paths) or not (self._active or self._results.holds()):
+                # A run that executes alone waits for those before it, and those behind it wait for it.
+                if not _is_alone(entry, self._paths) or not self._active:
                     return entry
                 room = False
         return None
@@ -339,7 +336,7 @@ class Agent:
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
             self._keep(with_source(run.entry, run.source), values)
             run.end_reporter(values)
-            self._results.announce(run.id)
+            self._results.announce(with_source(run.entry, run.source))
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:
             self._forget(run)
@@ -363,7 +360,7 @@ class Agent:
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._keep(entry, values)
-        self._results.announce(entry["id"])
+        self._results.announce(entry)
 
     def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """Store the result of a run until it is reported. ``entry`` is the stored entry, with its source."""

@@ -11,11 +11,11 @@ import time
 from typing import Any, Dict, Mapping, Optional
 
 from stoker_agent.config import Config, Paths
+from stoker_agent.disk import Disk
 from stoker_agent.facts import collect
 from stoker_agent.files import read_map, write_json
 from stoker_agent.outbox import Outbox
 from stoker_agent.tools import Tools
-from stoker_agent.write_problem import WriteProblem
 
 _log = logging.getLogger("stoker-agent")
 #: Seconds from the start until the versions of tools are read, so that the first runs need not share the CPU.
@@ -34,7 +34,7 @@ class FactsReporter:
     Collects facts in a thread, and sends them through ``outbox``.
 
     ``<state>/facts.json`` has the digest that Stoker acknowledged, and known versions of tools. ``active`` are the runs
-    in progress, and ``problem`` tells why none can begin.
+    in progress, and ``disk`` tells why none can begin.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class FactsReporter:
         paths: Paths,
         outbox: Outbox,
         active: Mapping[str, object],
-        problem: WriteProblem,
+        disk: Disk,
     ) -> None:
         self._config, self._paths, self._outbox = config, paths, outbox
-        self._active, self._problem = active, problem
+        self._active, self._disk = active, disk
         self._state = paths.state / "facts.json"
         saved = read_map(self._state)
         self._tools = Tools(saved.get("tools"))
@@ -56,6 +56,7 @@ class FactsReporter:
         #: Digest of facts that Stoker refuses: the same facts are not sent again.
         self._refused: Optional[str] = None
         self._is_due = threading.Event()
+        disk.on_change = self.announce
 
     def start(self) -> None:
         """Start the thread."""
@@ -98,8 +99,8 @@ class FactsReporter:
     def _collect(self, *, read_versions: bool) -> Dict[str, Any]:
         tools = self._tools.list_versions(read=read_versions)
         facts = collect(self._paths.hooks, self._paths.site_facts, tools)
-        if self._problem.reason:
-            facts["problem"] = self._problem.reason[:2000]
+        if self._disk.reason:
+            facts["problem"] = self._disk.reason[:2000]
         size = len(_encode(facts))
         if size > LARGEST and facts.pop("custom", None) is not None:
             path = self._paths.site_facts

@@ -50,17 +50,17 @@ class Outbox:
         """Start the thread."""
         threading.Thread(target=self._run, name="outbox", daemon=True).start()
 
-    def put(self, key: str, place: str, send: Callable[[], None], longest: Optional[float] = None) -> None:
+    def put(self, key: str, place: str, send: Callable[[], None]) -> None:
         """
         Send a message soon. It takes the place of an earlier one with the same key.
 
         ``send`` is called in the outbox's thread until it returns. If it raises Unreachable, other messages to
         ``place`` wait too, except for Busy without a requested pause: the receiver may fail for this message only. For
-        all other errors, only this message waits. ``longest`` is its longest pause in seconds.
+        all other errors, only this message waits.
         """
         with self._changed:
             self._messages.pop(key, None)
-            self._messages[key] = _Message(place, send, self._longest if longest is None else longest)
+            self._messages[key] = _Message(place, send, self._longest)
             self._changed.notify_all()
 
     def post(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, Mapping, Optional
 
+from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
 from stoker_agent.programs import inputs
 from stoker_agent.reports import failure, fit
@@ -14,46 +15,35 @@ from stoker_agent.runs import Runs, is_id, source_of, with_source
 from stoker_agent.transports import STOKER, Sender, Senders
 
 _log = logging.getLogger("stoker-agent")
-#: The longest pause until the agent tries again to write to a full disk.
-_DISK_SECONDS = 5.0
-_DISK = "the disk"
+#: The place of a result that has no receiver.
+_NOWHERE = "nowhere"
 #: A document may be older than the acceptance of a result, so a listed run counts as lost only after this time.
 LOST_SECONDS = 30.0
 
 
-class _Result(NamedTuple):
-    """A result that is not on disk. ``entry`` is the entry of its run, as it is stored."""
-
-    entry: Mapping[str, Any]
-    values: Mapping[str, Any]
-
-
 class Results:
     """
-    Stores results, and reports them through ``outbox``.
+    Stores results on ``disk``, and reports them through ``outbox``, from memory if they cannot be stored.
 
-    If the disk is full, the result is reported from memory, and stored as soon as there is room. ``on_taken`` is called
-    with the id of each run whose result was accepted, ``on_full`` if a result cannot be stored.
+    ``on_taken`` is called with the id of each run whose result was accepted.
     """
 
     def __init__(
         self,
         runs: Runs,
+        disk: Disk,
         outbox: Outbox,
         senders: Senders,
         on_taken: Callable[[str], None] = lambda _: None,
-        on_full: Callable[[OSError], None] = lambda _: None,
     ) -> None:
         self._runs = runs
+        self._disk = disk
         self._outbox = outbox
         self._senders = senders
         self._on_taken = on_taken
-        self._on_full = on_full
-        #: Results that are not on disk, and ids of runs whose acknowledgment is not.
-        self._unstored: Dict[str, _Result] = {}
-        self._unnoted: Set[str] = set()
-        self._storing = threading.Lock()
-        outbox.put("results of an earlier process", _DISK, self._announce_stored)
+        #: Results that could not be stored at once.
+        self._unstored: Dict[str, Mapping[str, Any]] = {}
+        outbox.put("results of an earlier process", _NOWHERE, self._announce_stored)
 
     def keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """
@@ -61,83 +51,36 @@ class Results:
 
         ``entry`` is the entry of the run with its source, as it is stored.
         """
-        result = _Result(entry, values)
-        problem = self._store(result)
-        if problem is not None:
-            _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], problem)
-            self._unstored[entry["id"]] = result
-            self._retry_storing()
+        if not self._disk.write(entry["id"], lambda: self._runs.end(entry, values)):
+            _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], self._disk.reason)
+            self._unstored[entry["id"]] = values
 
-    def announce(self, id: str) -> None:
-        """Report the result that was kept for a run."""
-        result = self._unstored.get(id)
-        try:
-            entry = dict(result.entry) if result else self._runs.entry(id)
-        except (OSError, ValueError):
-            entry = {}
-        if not isinstance(entry, dict):
-            entry = {}  # an unreadable entry goes to Stoker's channel, if the agent has one
-        sender = self._senders.of(entry, source_of(entry))
-        self._outbox.put(f"result of {id}", sender.place if sender else _DISK, lambda: self._report(id, sender))
-
-    def holds(self, id: Optional[str] = None) -> bool:
-        """Whether the result of a run, or of any run, is only in memory."""
-        return bool(self._unstored) if id is None else id in self._unstored
-
-    def store_all(self) -> bool:
-        """Try to store what is only in memory. Return whether everything is on disk."""
-        for id, result in list(self._unstored.items()):
-            if self._store(result) is not None:
-                return False
-            self._unstored.pop(id, None)  # absent if it was accepted meanwhile
-        for id in list(self._unnoted):
-            self._note(id)
-        return not self._unnoted
-
-    def _store(self, result: _Result) -> Optional[OSError]:
-        """Store a result. Return the error if that is impossible."""
-        with self._storing:
-            try:
-                self._runs.end(result.entry, result.values)
-            except OSError as error:
-                self._on_full(error)
-                return error
-        return None
-
-    def _retry_storing(self) -> None:
-        self._outbox.put("results in memory", _DISK, self._store_rest, _DISK_SECONDS)
-
-    def _store_rest(self) -> None:
-        if not self.store_all():
-            raise OSError("the disk is full, or cannot be written")
+    def announce(self, entry: Mapping[str, Any]) -> None:
+        """Report the result that was kept for the run of an entry, as it is stored."""
+        id, sender = entry["id"], self._senders.of(entry, source_of(entry))
+        self._outbox.put(f"result of {id}", sender.place if sender else _NOWHERE, lambda: self._report(id, sender))
 
     def _announce_stored(self) -> None:
         for id in self._runs.list_unreported():
-            self.announce(id)
+            try:
+                entry = {**self._runs.entry(id)}
+            except (OSError, TypeError, ValueError):
+                entry = {}  # the result goes to Stoker's channel, if the agent has one
+            self.announce({**entry, "id": id})
 
     def _report(self, id: str, sender: Optional[Sender]) -> None:
         """Report one result, and record its acknowledgment. Raises Unreachable."""
         if sender is not None:
-            result = self._unstored.get(id)
             try:
-                values = result.values if result else self._runs.result(id)
+                values = self._unstored.get(id) or self._runs.result(id)
             except FileNotFoundError:
                 _log.error("result.lost: the files of the run %s were deleted before its report", id)
                 return
             _send(sender, id, values)
         self._unstored.pop(id, None)
-        self._note(id)
+        self._disk.write(id, lambda: self._runs.acknowledge(id))
         if sender is not None:
             self._on_taken(id)
-
-    def _note(self, id: str) -> None:
-        try:
-            self._runs.acknowledge(id)
-            self._unnoted.discard(id)
-        except OSError as error:
-            _log.error("result.not_marked: cannot record that %s was reported: %s", id, error)
-            self._unnoted.add(id)
-            self._retry_storing()
 
 
 def _send(sender: Sender, id: str, values: Mapping[str, Any]) -> None:
@@ -161,8 +104,9 @@ class LostResults:
     in progress.
     """
 
-    def __init__(self, runs: Runs, results: Results, active: Mapping[str, object]) -> None:
+    def __init__(self, runs: Runs, disk: Disk, results: Results, active: Mapping[str, object]) -> None:
         self._runs = runs
+        self._disk = disk
         self._results = results
         self._active = active
         self._lock = threading.Lock()
@@ -189,7 +133,7 @@ class LostResults:
             for id, entry in self._entries.items():
                 transport = inputs(entry).get("deploy_signal_transport")
                 if is_id(id) and id not in self._active and transport != "NO_SIGNAL":
-                    self._report(id, entry)
+                    self._report(id, with_source(entry, STOKER))
 
     def _report(self, id: str, entry: Mapping[str, Any]) -> None:
         """Report the result of a run again if it was accepted long ago, or a failure if the agent does not have it."""
@@ -199,7 +143,7 @@ class LostResults:
         try:
             if acknowledgment.exists():
                 age = max(age, time.time() - acknowledgment.stat().st_mtime)
-            elif folder.joinpath("entry.json").exists() or not self._runs.has_begun(id) or self._results.holds(id):
+            elif folder.joinpath("entry.json").exists() or not self._runs.has_begun(id) or self._disk.holds(id):
                 return  # not accepted yet
             if age < LOST_SECONDS:
                 return
@@ -209,9 +153,9 @@ class LostResults:
                 acknowledgment.unlink()
             else:
                 _log.error("result.lost: Stoker has lost the result of %s, and this agent does not have it", id)
-                self._results.keep(with_source(entry, STOKER), failure("The result was lost", 1))
+                self._results.keep(entry, failure("The result was lost", 1))
                 acknowledgment.unlink(missing_ok=True)
         except OSError as error:
             _log.error("result.not_repeated: cannot report %s again: %s", id, error)
             return
-        self._results.announce(id)
+        self._results.announce(entry)
