@@ -107,7 +107,15 @@ class Server:
         self.give(*({**each, **how} for each in self.deployments))
 
     @staticmethod
-    def entry(id: str, config: Any, *, group: str = "script", outputs: Any = (), **inputs: Any) -> dict[str, Any]:
+    def entry(
+        id: str,
+        config: Any,
+        *,
+        group: str = "script",
+        outputs: Any = (),
+        options: dict[str, Any] | None = None,
+        **inputs: Any,
+    ) -> dict[str, Any]:
         kinds = {str: "String", bool: "Boolean", int: "Number", float: "Number"}
         return {
             "id": id,
@@ -119,7 +127,7 @@ class Server:
                 {"name": name, "type": kinds.get(type(value), "Json"), "value": value} for name, value in inputs.items()
             ],
             "outputs": [{"name": name, "type": "String", "error_output": False} for name in outputs],
-            "options": {},
+            "options": options or {},
             "deployment_id": f"d-{id}",
         }
 
@@ -250,6 +258,21 @@ class Agent(OwnAgent):
         config = self.root / "etc" / "agent.json"
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(json.dumps({"url": self.server.url, "server_id": "s1", "key": key}))
+
+    def begin(self, *entries: Any, **how: Any) -> None:
+        """Give these entries to the agent, which is started unless it runs."""
+        self.server.give(*entries)
+        if self.process is None or self.process.poll() is not None:
+            self.start(**how)
+
+    def run(self, *entries: Any, **how: Any) -> dict[str, Any]:
+        """Give these entries to the agent, and return the report of the last one."""
+        self.begin(*entries, **how)
+        return self.server.result(entries[-1]["id"])
+
+    def await_acknowledged(self, id: str) -> None:
+        """Wait until the agent knows that the server has its report."""
+        self.server.until(self.run_folder(id).joinpath("acknowledged").exists)
 
     def call(self, *words: str, input: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         """Another process of the program, to its end."""

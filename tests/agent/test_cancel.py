@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from agent.conftest import Server
 from stoker.servers.keys import sign
 from stoker_agent.execute import Execution
 from stoker_agent.termination import CANCELLED, Control, grace, was_stopping
+from support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -21,75 +21,69 @@ pytestmark = pytest.mark.slow
 LASTING = "echo begun; sleep 1000 & echo $! >>$WORK/pids; echo $$ >>$WORK/pids; wait\n"
 DEAF = "trap '' TERM\n" + LASTING
 CLEANUP = "echo cleaned $who; echo err >&2; echo done >>$WORK/cleaned"
+#: A time after which no test ends a process: a busy machine may take longer than the usual one to end one by TERM.
+NEVER = 1000
 
 
 def entry(server, script, id="c1", **options):
-    return {**server.entry(id, script, who="me"), "options": options}
+    return server.entry(id, script, who="me", options={"cancel_grace": NEVER, **options})
 
 
-def begun(server, agent, count=2):
-    """The processes of a LASTING script, when it has begun."""
-    server.until(lambda: len(agent.lines("pids")) >= count)
-    return [int(each) for each in agent.lines("pids")]
+def begun(server, agent, *entries):
+    """Give these entries, the first a LASTING script, and return its processes when it has begun."""
+    agent.begin(*entries)
+    server.until(lambda: len(agent.lines("pids")) >= 2)
+    return {int(each) for each in agent.lines("pids")}
 
 
 def cancelled(server, agent, script=LASTING, **options):
     """The report of a run that was begun and then cancelled."""
-    server.give(entry(server, script, **options))
-    agent.start()
-    left = begun(server, agent)
+    left = begun(server, agent, entry(server, script, **options))
     server.until(lambda: server.progress)  # a run that ends before its first progress sends no output
     server.change(cancel=True)
     values = server.result("c1")
-    assert not set(left) & set(agent.living())
+    assert not left & set(agent.living())
     return values
 
 
-def test_a_run_that_ignores_sigterm_is_killed_after_the_grace_period(server, agent):
-    values = cancelled(server, agent, DEAF, cancel_grace=0.5)
-    assert values["deploy_status_reason"] == "Cancelled: had to be killed after 0.5 s"
-    assert values["deploy_status_code"] == 137
-
-
-def test_a_child_in_its_own_process_group_is_ended_too(server, agent):
-    """`timeout` does."""
-    script = f"timeout 1000 sh -c '{LASTING.strip()}'\n"
-    assert cancelled(server, agent, script)["deploy_status_reason"].startswith("Cancelled: ended by TERM after")
+@pytest.mark.parametrize(
+    ("script", "options", "reason", "code"),
+    [
+        (DEAF, {"cancel_grace": 0.5}, r"Cancelled: had to be killed after 0\.5 s", 137),
+        # its own process group
+        (f"timeout 1000 sh -c '{LASTING.strip()}'\n", {}, "Cancelled: ended by TERM after .* s", 143),
+        (LASTING, {"on_cancel": "exit 7"}, ".*; on_cancel ended with 7", 143),
+        (LASTING, {"on_cancel": {"odd": 1}}, ".*; on_cancel could not be run: .*", 143),
+    ],
+    ids=["deaf", "process group", "on_cancel fails", "on_cancel is no text"],
+)
+def test_no_process_of_a_cancelled_run_is_left_and_its_reason_says_how_it_ended(
+    server, agent, script, options, reason, code
+):
+    values = cancelled(server, agent, script, **options)
+    assert re.fullmatch(reason, values["deploy_status_reason"])
+    assert values["deploy_status_code"] == code
 
 
 def test_a_cancelled_run_is_ended_cleaned_up_and_reported(server, agent):
     values = cancelled(server, agent, on_cancel=CLEANUP)
     assert re.fullmatch(r"Cancelled: ended by TERM after \d+(\.\d)? s", values["deploy_status_reason"])
-    assert values["deploy_status_code"] == 143
     assert agent.lines("cleaned") == ["done"]
-    assert values["deploy_stdout"] == "begun\ncleaned me\n"
-    assert values["deploy_stderr"] == "err\n"
-    server.give(entry(server, LASTING), server.entry("c2", "true"))
-    server.result("c2")
+    assert (values["deploy_stdout"], values["deploy_stderr"]) == ("begun\ncleaned me\n", "err\n")
+    agent.run(entry(server, LASTING), server.entry("c2", "true"))
     assert len(agent.lines("pids")) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "said"), [("exit 7", "; on_cancel ended with 7"), ({"odd": 1}, "; on_cancel could not be run: ")]
-)
-def test_a_failing_cancel_command_is_reported(server, agent, text, said):
-    values = cancelled(server, agent, on_cancel=text)
-    assert said in values["deploy_status_reason"]
-    assert values["deploy_status_code"] == 143
 
 
 def test_a_run_that_ended_before_the_cancellation_reports_its_result(server, agent):
     server.released["signal"].clear()
-    server.give(entry(server, "echo done", on_cancel=CLEANUP))
-    agent.start()
-    server.until(lambda: agent.run_folder("c1").joinpath("result.json").exists())
+    agent.begin(entry(server, "echo done", on_cancel=CLEANUP))
+    server.until(agent.run_folder("c1").joinpath("result.json").exists)
     server.change(cancel=True)
     server.released["signal"].set()
     values = server.result("c1")
     assert values.pop("deploy_run_seconds") >= 0
     assert values == {"deploy_stdout": "done\n", "deploy_stderr": "", "deploy_status_code": 0}
-    server.give(server.entry("c2", "true"))
-    server.result("c2")
+    agent.run(server.entry("c2", "true"))
     assert len(server.results("c1")) == 1
     assert agent.lines("cleaned") == []
 
@@ -103,17 +97,16 @@ def test_a_script_that_ends_by_itself_while_it_is_cancelled_reports_its_own_code
 
     def write(path, data):
         path.write_bytes(data)
-        tmp_path.joinpath("go").touch()
-        pid = int(tmp_path.joinpath("pid").read_text())
-        while _state(pid) not in ("Z", None):
-            time.sleep(0.01)
+        go.touch()
+        status = Path("/proc", pid.read_text().strip(), "stat")
+        until(lambda: not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z")
 
     monkeypatch.setattr("stoker_agent.execute.write", write)
     go, pid = tmp_path / "go", tmp_path / "pid"
     script = f"echo $$ >{pid}.new; mv {pid}.new {pid}; until test -e {go}; do sleep 0.02; done; exit {code}"
-    cancel = threading.Thread(target=lambda: (_await(pid.exists), control.stop(CANCELLED)))
+    cancel = threading.Thread(target=lambda: (until(pid.exists), control.stop(CANCELLED)))
     cancel.start()
-    entry = {**Server.entry("c1", script), "options": {"on_cancel": f"touch {tmp_path}/cleaned"}}
+    entry = Server.entry("c1", script, options={"on_cancel": f"touch {tmp_path}/cleaned"})
     values = Execution(entry, tmp_path / "variables", folder, control).execute(tmp_path)
     cancel.join()
     assert values == {"deploy_status_code": code, "deploy_stdout": "", "deploy_stderr": ""}
@@ -121,77 +114,50 @@ def test_a_script_that_ends_by_itself_while_it_is_cancelled_reports_its_own_code
     assert was_stopping(folder) is None
 
 
-def _state(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return None
-
-
-def _await(condition):
-    while not condition():
-        time.sleep(0.01)
-
-
-def test_a_queued_run_is_cancelled_at_once(server, agent):
-    first, second = entry(server, LASTING), entry(server, LASTING, id="c2")
-    server.give(first, second)
-    agent.start()
-    begun(server, agent)
+def test_a_queued_run_is_cancelled_at_once_and_a_withdrawn_one_makes_room_for_the_next(server, agent):
+    first, second = entry(server, LASTING, on_cancel=CLEANUP), entry(server, LASTING, id="c2")
+    left = begun(server, agent, first, second)
     server.give(first, {**second, "cancel": True})
     assert server.result("c2")["deploy_status_reason"] == "Cancelled before it began"
     assert server.results("c1") == []
     assert len(agent.lines("pids")) == 2
-
-
-def test_a_withdrawn_run_is_ended_and_the_next_one_begins(server, agent):
-    server.give(entry(server, LASTING, on_cancel=CLEANUP))
-    agent.start()
-    left = begun(server, agent)
-    server.give(server.entry("c2", "cat $WORK/cleaned"))
-    assert server.result("c2")["deploy_stdout"] == "done\n"
-    assert not set(left) & set(agent.living())
+    assert agent.run(server.entry("c3", "cat $WORK/cleaned"))["deploy_stdout"] == "done\n"
+    assert not left & set(agent.living())
     assert server.result("c1")["deploy_status_reason"].startswith("Withdrawn: ended by TERM after ")
 
 
-@pytest.mark.parametrize("same", ["deployment", "resource"])
+@pytest.mark.parametrize(
+    "same",
+    [{"deployment_id": "d-1"}, {"deploy_stack_id": "stack/1", "deploy_resource_name": "d"}],
+    ids=["deployment", "resource of a replaced deployment"],
+)
 def test_the_next_run_of_a_deployment_waits_for_the_end_of_the_one_that_is_stopped(server, agent, same):
-    """A replaced deployment has another id, and the same resource."""
-    resource = {"deploy_stack_id": "stack/1", "deploy_resource_name": "d"} if same == "resource" else {}
-    ids = [{"deployment_id": "d-1"} if same == "deployment" else {}] * 2
-    first, second = (
-        {**server.entry(id, script, **resource), **more}
-        for id, script, more in zip(("c1", "c2"), (DEAF, "cat $WORK/cleaned"), ids, strict=True)
-    )
+    id = {name: value for name, value in same.items() if name == "deployment_id"}
+    resource = {name: value for name, value in same.items() if name != "deployment_id"}
     server.head["concurrency"] = 3
-    server.give({**first, "options": {"on_cancel": CLEANUP, "cancel_grace": 0.3}})
-    agent.start()
-    begun(server, agent)
-    server.give(second, server.entry("c3", "true"))
+    options = {"on_cancel": CLEANUP, "cancel_grace": 0.3}
+    begun(server, agent, {**server.entry("c1", DEAF, options=options, **resource), **id})
+    server.give({**server.entry("c2", "cat $WORK/cleaned", **resource), **id}, server.entry("c3", "true"))
     assert server.result("c2")["deploy_stdout"] == "done\n"
 
 
 def test_an_agent_killed_during_a_cancellation_continues_it_after_its_restart(server, agent):
-    server.give(entry(server, DEAF, on_cancel=CLEANUP, cancel_grace=1000))
-    agent.start()
-    left = begun(server, agent)
+    left = begun(server, agent, entry(server, DEAF, on_cancel=CLEANUP))
     server.change(cancel=True)
-    server.until(lambda: agent.run_folder("c1").joinpath("stopping").exists())
+    server.until(agent.run_folder("c1").joinpath("stopping").exists)
     agent.kill()
-    assert set(left) & set(agent.living())
+    assert left & set(agent.living())
     agent.start()
     values = server.result("c1")
     assert (values["deploy_status_reason"], values["deploy_status_code"]) == ("Cancelled: had to be killed", 137)
-    assert not set(left) & set(agent.living())
+    assert not left & set(agent.living())
     assert agent.lines("cleaned") == ["done"]
     assert values["deploy_stdout"] == "begun\ncleaned me\n"
 
 
 def test_an_agent_killed_in_the_cancel_command_repeats_the_command(server, agent):
     script = "echo try >>$WORK/cleaned; test -e $WORK/again && exit 0; sleep 1000"
-    server.give(entry(server, LASTING, on_cancel=script))
-    agent.start()
-    begun(server, agent)
+    begun(server, agent, entry(server, LASTING, on_cancel=script))
     server.change(cancel=True)
     server.until(lambda: agent.lines("cleaned"))
     agent.kill()
@@ -202,25 +168,24 @@ def test_an_agent_killed_in_the_cancel_command_repeats_the_command(server, agent
     assert agent.living() == [agent.process.pid]
 
 
-def carried(server, document, *, revision):
-    """As Stoker puts it into an object for the agent."""
-    (key,) = server.keys
-    return json.dumps(sign(document, agent_key=key, server_id="s1", revision=revision)).encode()
-
-
 def test_a_document_of_another_source_withdraws_nothing(server, agent, other):
-    other.files["doc"] = carried(server, {"deployments": []}, revision=1)
+    def carry(revision, **more):
+        """Put a document into the object for the agent, as Stoker does."""
+        (key,) = server.keys
+        document = sign({"deployments": [], **more}, agent_key=key, server_id="s1", revision=revision)
+        other.files["doc"] = json.dumps(document).encode()
+
+    carry(1)
     config = agent.root / "sources.conf"
     config.write_text(f"[DEFAULT]\ncollectors = request\n[request]\nmetadata_url = {other.url}/doc\n")
-    server.give(entry(server, LASTING + "echo over"))
-    agent.start("--os-collect-config", str(config), "--polling-interval", "0.2")
-    left = begun(server, agent)
+    agent.words = ("--os-collect-config", str(config), "--polling-interval", "0.2")
+    left = begun(server, agent, entry(server, LASTING + "echo over"))
     server.vanish()
     server.until(lambda: "documents come from request now" in agent.log)
-    other.files["doc"] = carried(server, {"deployments": [], "other": 1}, revision=2)
+    carry(2, other=1)
     server.come_back()
     server.until(lambda: "documents come from stoker now" in agent.log)
-    assert set(left) <= set(agent.living())
+    assert left <= set(agent.living())
     server.change(cancel=True)
     assert server.result("c1")["deploy_status_code"] == 143
 
