@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -15,48 +16,62 @@ from support.agents import AGENT_PYTHON
 pytestmark = pytest.mark.slow
 
 SCRIPT = "#!/bin/sh\necho out\necho err >&2\nexit {}"
+WAIT = 'while [ ! -e "$WORK/go" ]; do sleep 0.05; done'
+
+
+def call(agent, *words):
+    return agent.call(*words, "--root", str(agent.root))
 
 
 def read_status(agent):
-    done = agent.call("status", "--json", "--root", str(agent.root))
+    done = call(agent, "status", "--json")
     values = json.loads(done.stdout)
     assert values["exit_code"] == done.returncode
     return values
 
 
-def test_status_of_an_agent_that_does_not_run(agent):
+def await_status(server, agent, code):
+    server.until(lambda: read_status(agent)["exit_code"] == code)
+
+
+@contextlib.contextmanager
+def following(agent, *words):
+    """The command ``logs -f`` with its output."""
+    command = [AGENT_PYTHON, "-m", "stoker_agent", "logs", "-f", *words, "--root", str(agent.root)]
+    with subprocess.Popen(command, env=agent.variables, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+def test_status_of_an_agent_that_runs_and_of_one_that_does_not(agent, server):
     values = read_status(agent)
     assert (values["state"], values["exit_code"], values["pid"]) == ("not running", status.NOT_RUNNING, None)
     assert (values["server_id"], values["sources"]) == ("s1", ["stoker"])
-
-
-def test_status_of_a_running_agent_names_its_runs_and_its_last_contact(agent, server):
-    server.give(server.entry("c1", '#!/bin/sh\nwhile [ ! -e "$WORK/go" ]; do sleep 0.05; done'))
-    agent.start()
-    server.until(lambda: agent.run_folder("c1").joinpath("entry.json").exists())
+    agent.begin(server.entry("c1", f"#!/bin/sh\n{WAIT}"))
+    server.until(agent.run_folder("c1").joinpath("entry.json").exists)
     values = read_status(agent)
     assert (values["state"], values["exit_code"], values["pid"]) == ("running", status.WELL, agent.process.pid)
     assert (values["source"], values["running"], values["key_refused"]) == ("stoker", ["c1"], False)
     assert values["last_contact"] > 0
-    text = agent.call("status", "--root", str(agent.root)).stdout
+    text = call(agent, "status").stdout
     assert f"log          {agent.root}/logs/agent.log" in text
     assert "sources      stoker (in use)" in text
-    agent.work.joinpath("go").touch()
-    assert server.result("c1")["deploy_status_code"] == 0
     agent.kill()
     assert read_status(agent)["exit_code"] == status.NOT_RUNNING
 
 
-def test_status_shows_an_outage_and_its_end(agent, server):
+def test_status_shows_an_outage_and_its_end_and_is_not_written_by_an_idle_agent(agent, server):
     server.head["poll_wait"] = 1  # the end of an outage shows when the next poll ends
-    server.give()
     agent.start("--polling-interval", "0.2")
-    server.until(lambda: read_status(agent)["exit_code"] == status.WELL)
+    path = agent.root / "state" / "status.json"
+    await_status(server, agent, status.WELL)
+    before, polls = path.stat().st_ino, len(server.polls)
+    server.until(lambda: len(server.polls) >= polls + 3)
+    assert path.stat().st_ino == before  # each write replaces the file
     server.vanish()
-    server.until(lambda: read_status(agent)["exit_code"] == status.NO_CONTACT)
+    await_status(server, agent, status.NO_CONTACT)
     assert "Connection" in read_status(agent)["failures"]["stoker"]["message"]
     server.come_back()
-    server.until(lambda: read_status(agent)["exit_code"] == status.WELL)
+    await_status(server, agent, status.WELL)
     assert read_status(agent)["failures"] == {}
 
 
@@ -64,66 +79,42 @@ def test_status_shows_a_refused_key(agent, server):
     agent.configure("s1.wrong")
     agent.start()
     server.until(lambda: read_status(agent)["key_refused"])
-    done = agent.call("status", "--root", str(agent.root))
+    done = call(agent, "status")
     assert done.returncode == status.REFUSED
     assert "the server refuses this agent's key" in done.stdout
 
 
-def test_an_idle_agent_does_not_write_its_status(agent, server):
-    server.head["poll_wait"] = 1
-    server.give()
-    agent.start()
-    path = agent.root / "state" / "status.json"
-    server.until(lambda: read_status(agent)["exit_code"] == status.WELL)
-    before, polls = path.stat().st_ino, len(server.polls)
-    server.until(lambda: len(server.polls) >= polls + 3)
-    assert path.stat().st_ino == before  # each write replaces the file
-
-
 def test_logs_of_the_agent_and_of_a_run(agent, server):
-    server.give(server.entry("c1", SCRIPT.format(0)))
-    assert agent.call("logs", "--root", str(agent.root)).returncode == 1
-    agent.start()
-    server.result("c1")
-    log = agent.call("logs", "--lines", "1000", "--root", str(agent.root)).stdout.splitlines()
-    assert "agent.started" in log[0]
-    assert len(agent.call("logs", "--lines", "1", "--root", str(agent.root)).stdout.splitlines()) == 1
-    assert agent.call("logs", "--run", "c", "--root", str(agent.root)).stdout == "out\nerr\n"
-    wrong = agent.call("logs", "--run", "x", "--root", str(agent.root))
+    assert call(agent, "logs").returncode == 1
+    agent.run(server.entry("c1", SCRIPT.format(0)))
+    assert "agent.started" in call(agent, "logs", "--lines", "1000").stdout.splitlines()[0]
+    assert len(call(agent, "logs", "--lines", "1").stdout.splitlines()) == 1
+    assert call(agent, "logs", "--run", "c").stdout == "out\nerr\n"
+    wrong = call(agent, "logs", "--run", "x")
     assert (wrong.returncode, wrong.stderr) == (1, "stoker-agent: no run x is kept here\n")
 
 
-def test_logs_follow_a_run_until_its_end(agent, server):
-    server.give(server.entry("c1", '#!/bin/sh\necho first\nwhile [ ! -e "$WORK/go" ]; do sleep 0.05; done\necho last'))
-    agent.start()
-    server.until(lambda: agent.run_folder("c1").joinpath("stdout").exists())
-    command = [AGENT_PYTHON, "-m", "stoker_agent", "logs", "-f", "--run", "c1", "--root", str(agent.root)]
-    with subprocess.Popen(command, env=agent.variables, stdout=subprocess.PIPE, text=True) as following:
-        assert following.stdout.readline() == "first\n"
-        agent.work.joinpath("go").touch()
-        assert following.stdout.read() == "last\n"
-    assert following.returncode == 0
-
-
-def test_logs_follow_the_agent(agent, server):
-    server.give()
-    agent.start()
+def test_logs_follow_the_agent_and_a_run_until_its_end(agent, server):
+    agent.begin()
     server.until(lambda: server.polls)
-    command = [AGENT_PYTHON, "-m", "stoker_agent", "logs", "-f", "--lines", "1", "--root", str(agent.root)]
-    with subprocess.Popen(command, env=agent.variables, stdout=subprocess.PIPE, text=True) as following:
-        assert "agent.started" in following.stdout.readline()
-        server.give(server.entry("c1", SCRIPT.format(0)))
-        assert "run.started: run c1" in following.stdout.readline()
-        following.send_signal(signal.SIGINT)
-    assert following.returncode == 130
+    with following(agent, "--lines", "1") as process:
+        assert "agent.started" in process.stdout.readline()
+        server.give(server.entry("c1", f"#!/bin/sh\necho first\n{WAIT}\necho last"))
+        assert "run.started: run c1" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 130
+    server.until(agent.run_folder("c1").joinpath("stdout").exists)
+    with following(agent, "--run", "c1") as process:
+        assert process.stdout.readline() == "first\n"
+        agent.work.joinpath("go").touch()
+        assert process.stdout.read() == "last\n"
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(0, 0), (7, run_once.RUNS_FAILED)])
 def test_a_single_pass_runs_what_follows_and_exits_with_the_outcome(agent, server, code, exit_code):
-    server.give(server.entry("c1", SCRIPT.format(0)))
-
     server.released["signal"].clear()
-    agent.start(command="run-once")
+    agent.begin(server.entry("c1", SCRIPT.format(0)), command="run-once")
     server.until(lambda: server.results("c1"))
     server.give(server.entry("c2", SCRIPT.format(code)))
     server.released["signal"].set()
@@ -133,14 +124,7 @@ def test_a_single_pass_runs_what_follows_and_exits_with_the_outcome(agent, serve
     assert [facts["hostname"] for facts in server.facts] == [socket.gethostname()]
 
 
-def test_a_single_pass_without_an_answer_fails(agent, server):
-    server.vanish()
-    agent.start(command="run-once")
-    assert agent.process.wait(60) == 1
-    assert "cannot poll" in agent.log
-
-
-def test_a_single_pass_says_that_results_are_left(agent, server):
+def test_a_single_pass_says_that_results_are_left_or_that_nobody_answers(agent, server):
     server.answers["signal"] = [503] * 1000
     server.give(server.entry("c1", SCRIPT.format(0)))
     agent.start("--report-seconds", "0.5", command="run-once")
@@ -151,3 +135,7 @@ def test_a_single_pass_says_that_results_are_left(agent, server):
     agent.start(command="run-once")
     assert agent.process.wait(60) == 0
     assert server.results("c1")
+    server.vanish()
+    agent.start(command="run-once")
+    assert agent.process.wait(60) == 1
+    assert "cannot poll" in agent.log

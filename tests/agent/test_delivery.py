@@ -27,8 +27,7 @@ def begun(server, agent):
 
 def interrupted(server, agent, *, sign=signal.SIGKILL, **inputs):
     """End an agent in mid-run and start it again; the process that was left. SIGTERM leaves the run half a second."""
-    server.give(server.entry("c1", LASTING, **inputs))
-    agent.start(program=shortened({"agent._LAST_RUN_SECONDS": 0.5}))
+    agent.begin(server.entry("c1", LASTING, **inputs), program=shortened({"agent._LAST_RUN_SECONDS": 0.5}))
     left = begun(server, agent)
     agent.end(sign)
     assert left in agent.living()
@@ -43,16 +42,8 @@ def test_an_agent_killed_in_mid_run_reports_it_as_interrupted(server, agent):
     assert values["deploy_status_reason"].startswith("Interrupted")
     assert values["deploy_stdout"] == "begun\n"
     assert left not in agent.living()
-    server.give(server.entry("c1", LASTING), server.entry("c2", "echo after"))
-    server.result("c2")
+    agent.run(server.entry("c1", LASTING), server.entry("c2", "echo after"))
     assert agent.lines("runs") == ["ran"]
-
-
-def test_an_interrupted_run_runs_again_if_its_config_says_so(server, agent):
-    left = interrupted(server, agent, deploy_on_interrupt="RERUN")
-    server.until(lambda: len(agent.lines("runs")) == 2)
-    assert left not in agent.living()
-    assert server.signals == []
 
 
 def test_a_script_that_ends_its_agent_runs_again_five_times_at_most(server, agent):
@@ -69,25 +60,22 @@ def test_a_script_that_ends_its_agent_runs_again_five_times_at_most(server, agen
 
 
 def test_an_interrupted_run_that_was_withdrawn_does_not_run_again(server, agent):
-    server.give(server.entry("c1", LASTING, deploy_on_interrupt="RERUN"))
-    agent.start()
+    agent.begin(server.entry("c1", LASTING, deploy_on_interrupt="RERUN"))
     begun(server, agent)
     agent.kill()
-    server.give(server.entry("c2", "echo after"))
-    agent.start()
-    server.result("c2")
+    agent.run(server.entry("c2", "echo after"))
     assert agent.lines("runs") == ["ran"]
     assert server.results("c1") == []
 
 
-def test_a_repeated_run_starts_with_an_empty_folder(server, agent):
+def test_an_interrupted_run_runs_again_in_an_empty_folder_if_its_config_says_so(server, agent):
     script = "test -e $WORK/second && exit 0; touch $WORK/second\nprintf old >$heat_outputs_path.o\n" + LASTING
-    server.give(server.entry("c1", script.replace("#!/bin/bash\n", ""), outputs=["o"], deploy_on_interrupt="RERUN"))
-    agent.start()
-    begun(server, agent)
+    agent.begin(server.entry("c1", script.replace("#!/bin/bash\n", ""), outputs=["o"], deploy_on_interrupt="RERUN"))
+    left = begun(server, agent)
     agent.kill()
     agent.start()
     values = server.result("c1")
+    assert left not in agent.living()
     assert values.pop("deploy_run_seconds") >= 0
     assert values == {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
 
@@ -95,9 +83,7 @@ def test_a_repeated_run_starts_with_an_empty_folder(server, agent):
 def test_an_agent_killed_before_its_report_arrived_sends_it_after_its_restart(server, agent):
     server.lost["signal"] = 1_000_000
     server.withdraws_reported = False
-    server.give(server.entry("c1", ONCE + "; echo said"))
-    agent.start()
-    server.result("c1")
+    agent.run(server.entry("c1", ONCE + "; echo said"))
     server.vanish()
     agent.kill()
     server.lost["signal"] = 0
@@ -105,18 +91,8 @@ def test_an_agent_killed_before_its_report_arrived_sends_it_after_its_restart(se
     server.come_back()
     agent.start()
     assert server.result("c1")["deploy_stdout"] == "said\n"
-    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    agent.await_acknowledged("c1")
     assert agent.lines("runs") == ["ran"]
-
-
-@pytest.mark.parametrize("status", [400, 413])
-def test_a_refused_report_is_replaced_by_a_failure_with_the_reason(server, agent, status):
-    server.answers["signal"] = [status]
-    server.give(server.entry("c1", "echo odd"))
-    agent.start()
-    values = server.result("c1")
-    assert values["deploy_status_code"] == 1
-    assert f"refused the result: {status}" in values["deploy_status_reason"]
 
 
 def test_a_report_that_fails_does_not_delay_the_next_one(server, agent):
@@ -138,47 +114,44 @@ def test_reports_arrive_after_an_outage_of_the_server(server, agent):
     agent.start()
     server.until(lambda: len(agent.lines("runs")) == 2)
     # The agent has the answer to its report; otherwise it would send the report again.
-    server.until(lambda: agent.run_folder("c0").joinpath("acknowledged").exists())
+    agent.await_acknowledged("c0")
     server.vanish()
     agent.work.joinpath("go").touch()
     server.until(lambda: agent.run_folder("c2").joinpath("result.json").exists())
     server.come_back()
     server.result("c1")
     server.result("c2")
-    server.give(server.entry("c3", ONCE))
-    server.result("c3")
+    agent.run(server.entry("c3", ONCE))
     assert agent.lines("runs") == ["ran"] * 4
     assert [id for id, _ in server.signals] == ["c0", "c1", "c2", "c3"]
 
 
-def test_the_order_of_the_document_is_the_order_of_the_runs(server, agent):
+def test_the_order_of_the_document_is_the_order_of_the_runs_and_sigterm_ends_an_idle_agent(server, agent):
     names = ["b", "a", "d", "c", "z", "y"]
-    server.give(*(server.entry(f"id-{name}", f"echo {name} >>$WORK/order") for name in names))
-    agent.start()
+    agent.begin(*(server.entry(f"id-{name}", f"echo {name} >>$WORK/order") for name in names))
     server.result("id-y")
     assert agent.lines("order") == names
+    assert agent.end(signal.SIGTERM) == 0
+    assert agent.living() == []
 
 
 def test_repeated_and_reordered_documents_run_nothing_twice(server, agent):
     server.withdraws_reported = False
     entries = [server.entry(f"c{n}", ONCE) for n in range(3)]
-    server.give(*entries, *entries)
-    agent.start()
+    agent.begin(*entries, *entries)
     for turn in (entries[::-1], [*entries, *entries]):
         server.until(lambda: len(server.signals) == 3)
         polls = len(server.polls)
         server.give(*turn)
         server.until(lambda polls=polls: len(server.polls) > polls)
-    server.give(server.entry("last", ONCE), *entries)
-    server.result("last")
+    agent.run(*entries, server.entry("last", ONCE))
     assert agent.lines("runs") == ["ran"] * 4
     assert len(server.signals) == 4
 
 
 def test_a_script_that_deletes_the_record_of_its_run_runs_once(server, agent):
     script = f"{ONCE}; until test -e $WORK/go; do sleep 0.02; done; rm -rf $(dirname $STOKER_RUN_DIR)"
-    server.give(server.entry("c1", script), server.entry("c2", ONCE))
-    agent.start()
+    agent.begin(server.entry("c1", script), server.entry("c2", ONCE))
     server.until(lambda: agent.lines("runs"))
     server.vanish()
     agent.work.joinpath("go").touch()
@@ -192,9 +165,8 @@ def test_a_script_that_deletes_the_record_of_its_run_runs_once(server, agent):
 def accepted(server, agent):
     """Return the entry of a run whose result the server accepted long ago, and has lost."""
     entry = server.entry("c1", f"{ONCE}; exit 3")
-    server.give(entry)
-    agent.start(program=shortened({"results.LOST_SECONDS": 0.5, "agent._UPKEEP_SECONDS": 0.1}))
-    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    agent.begin(entry, program=shortened({"results.LOST_SECONDS": 0.5, "agent._UPKEEP_SECONDS": 0.1}))
+    agent.await_acknowledged("c1")
     return entry
 
 
@@ -227,8 +199,7 @@ def test_a_result_that_the_agent_does_not_have_any_more_is_reported_as_lost(serv
 
 def test_a_run_withdrawn_before_it_begins_does_not_run(server, agent):
     hold = "echo ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done"
-    server.give(server.entry("c1", hold), server.entry("c2", "touch $WORK/wrong"))
-    agent.start()
+    agent.begin(server.entry("c1", hold), server.entry("c2", "touch $WORK/wrong"))
     server.until(lambda: agent.lines("runs"))
     polls = len(server.polls)
     server.give(server.entry("c1", hold), server.entry("c3", "true"))
@@ -260,51 +231,33 @@ GARBAGE = [
 
 
 def test_invalid_entries_of_a_document_do_not_stop_the_valid_ones(server, agent):
-    server.give(*GARBAGE, server.entry("c1", ONCE))
-    agent.start()
-    server.result("c1")
+    agent.run(*GARBAGE, server.entry("c1", ONCE))
     assert {id: values["deploy_status_code"] for id, values in server.signals} == {
         **dict.fromkeys(("g1", "g2", "g3", "g4", "g5"), 1),
         "g6": 0,
         "c1": 0,
     }
-    server.give(server.entry("c2", ONCE))
-    server.result("c2")
+    agent.run(server.entry("c2", ONCE))
     assert sorted(each.name for each in agent.run_folder("c1").parent.iterdir()) == [
         "c1", "c2", "g1", "g2", "g3", "g4", "g5", "g6",
     ]  # fmt: skip
 
 
-def unsignalled(server, id="c1", config=ONCE):
-    return server.entry(id, config, deploy_signal_transport="NO_SIGNAL")
-
-
 def test_an_interrupted_run_with_no_signal_reports_nothing(server, agent):
-    server.give(unsignalled(server, config=LASTING))
-    agent.start()
+    unsignalled = server.entry("c1", LASTING, deploy_signal_transport="NO_SIGNAL")
+    agent.begin(unsignalled)
     begun(server, agent)
     agent.kill()
     for last in ("c2", "c3"):
-        server.give(unsignalled(server, config=LASTING), server.entry(last, "true"))
-        agent.start()
-        server.result(last)
+        agent.run(unsignalled, server.entry(last, "true"))
         agent.end()
     assert agent.lines("runs") == ["ran"]
     assert [id for id, _ in server.signals] == ["c2", "c3"]
 
 
-def test_sigterm_without_a_run_ends_the_agent(server, agent):
-    server.give(server.entry("c1", ONCE))
-    agent.start()
-    server.result("c1")
-    assert agent.end(signal.SIGTERM) == 0
-    assert agent.living() == []
-
-
 def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
     script = "echo $$ >$WORK/pid; until test -e $WORK/go; do sleep 0.05; done; echo done"
-    server.give(server.entry("c1", script), server.entry("c2", ONCE))
-    agent.start()
+    agent.begin(server.entry("c1", script), server.entry("c2", ONCE))
     begun(server, agent)
     agent.process.send_signal(signal.SIGTERM)
     agent.work.joinpath("go").touch()
@@ -321,8 +274,7 @@ def test_after_sigterm_a_longer_run_is_reported_as_interrupted_at_the_next_start
 
 
 def test_an_agent_restarted_by_its_own_run_does_not_end_itself(server, agent):
-    server.give(server.entry("c1", LASTING))
-    agent.start()
+    agent.begin(server.entry("c1", LASTING))
     begun(server, agent)
     agent.kill()
     within = f"import os, sys; os.environ['STOKER_RUN_DIR'] = {str(agent.run_folder('c1'))!r}; "
@@ -344,12 +296,10 @@ def test_a_result_is_reported_from_memory_if_the_disk_is_full(server, agent, the
     program = ("-B", "-m", "stoker_agent")  # the limit would truncate compiled modules
     agent.start(program=program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
     assert server.result("c1")["deploy_stdout"] == "é" * 1000 + "\n"
-    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    agent.await_acknowledged("c1")
     assert not agent.run_folder("c1").joinpath("result.json").exists()
     agent.kill()
-    server.give(server.entry("c1", WIDE, deploy_on_interrupt=then), server.entry("c2", "true"))
-    agent.start()
-    server.result("c2")
+    agent.run(server.entry("c1", WIDE, deploy_on_interrupt=then), server.entry("c2", "true"))
     assert agent.lines("runs") == ["ran"]
     assert len(server.results("c1")) == 1
 
@@ -371,6 +321,10 @@ def small_disk(agent):
     subprocess.run(["umount", str(state)], check=False)
 
 
+#: Tries again soon to write to a disk, and soon reports a change of that.
+IMPATIENT = shortened({"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1})
+
+
 def fill(folder):
     file = folder / "fill"
     with pytest.raises(OSError, match="No space left"), file.open("wb") as handle:
@@ -380,8 +334,9 @@ def fill(folder):
 
 def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, small_disk):
     filler = fill(small_disk(64))
-    server.give(server.entry("c1", ONCE))
-    agent.start(program=shortened({"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1}))
+    agent.begin(
+        server.entry("c1", ONCE), program=shortened({"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1})
+    )
     reason = f"the agent cannot write {agent.root}/state/runs: No space left on device"
     server.until(lambda: ("c1", {"state": "WAITING", "message": reason}) in server.progress)
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
@@ -403,8 +358,7 @@ def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_d
         server.result("c1")
         agent.end()
     subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
-    times = {"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1}
-    agent.start(program=shortened(times))
+    agent.start(program=IMPATIENT)
     reason = f"the agent cannot write {state}/runs: Read-only file system"
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
     server.give(server.entry("c2", ONCE))
@@ -419,9 +373,8 @@ def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_d
 
 
 def test_deleted_directories_are_created_again(server, agent):
-    server.give(server.entry("c1", ONCE))
-    agent.start()
-    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    agent.begin(server.entry("c1", ONCE))
+    agent.await_acknowledged("c1")
     # At once: the agent may write a file while the folder is emptied.
     shutil.rmtree(agent.root.joinpath("state").rename(agent.root / "deleted"), ignore_errors=True)
     server.give(server.entry("c2", ONCE))
@@ -434,8 +387,7 @@ def test_deleted_directories_are_created_again(server, agent):
 def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(server, agent, small_disk, then):
     state = small_disk(512)
     script = f"{ONCE}; until test -e $WORK/go; do sleep 0.02; done"
-    server.give(server.entry("c1", script, deploy_on_interrupt=then))
-    agent.start()
+    agent.begin(server.entry("c1", script, deploy_on_interrupt=then))
     server.until(lambda: agent.lines("runs"))
     server.until((state / "facts.json").exists)
     server.vanish()
@@ -455,8 +407,7 @@ def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(serve
 def test_output_of_ended_runs_makes_room_for_results(server, agent, small_disk):
     small_disk(1024)
     wait = "until test -e $WORK/go; do sleep 0.02; done"
-    server.give(server.entry("c1", f"{ONCE}; {wait}; head -c 3000000 /dev/zero | tr '\\0' x; true"))
-    agent.start()
+    agent.begin(server.entry("c1", f"{ONCE}; {wait}; head -c 3000000 /dev/zero | tr '\\0' x; true"))
     server.until(lambda: agent.lines("runs"))
     server.vanish()
     agent.work.joinpath("go").touch()

@@ -56,8 +56,7 @@ def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent(serve
     agent.run_variables += ["A=file", "B=file", "C=file", "STOKER_RUN=file"]
     entry = server.entry("c1", SHOW, A="input")
     entry["options"] = {"environment": {"A": "option", "B": "option", "NUMBER": 3, "STOKER_RUN": "option"}}
-    server.give(entry)
-    agent.start()
+    agent.begin(entry)
     assert server.result("c1")["deploy_status_code"] == 0
     got = variables(agent)
     assert [got[name] for name in ("A", "B", "C", "NUMBER", "STOKER_RUN")] == ["input", "option", "file", "3", "c1"]
@@ -79,8 +78,7 @@ def test_an_invalid_option_fails_the_run_with_its_name(server, agent):
 def test_on_cancel_gets_the_same_environment(server, agent):
     entry = server.entry("c1", "touch $WORK/begun; sleep 1000")
     entry["options"] = {"environment": {"EXTRA": "1"}, "on_cancel": f"#!/bin/sh\n{SHOW}\n"}
-    server.give(entry)
-    agent.start()
+    agent.begin(entry)
     server.until(agent.work.joinpath("begun").exists)
     server.change(cancel=True)
     server.result("c1")

@@ -162,8 +162,7 @@ def test_facts_are_sent_at_the_start_and_when_they_change(agent, server):
     agent.start(program=SOON)
     server.until(lambda: len(server.facts) == 2)
     assert server.facts[1]["custom"] == {"rack": {"row": 4}}
-    server.give(server.entry("r1", f"echo 5 > {site}/row"))
-    server.result("r1")
+    agent.run(server.entry("r1", f"echo 5 > {site}/row"))
     server.until(lambda: len(server.facts) == 3)
     assert server.facts[2]["custom"] == {"rack": {"row": 4}, "row": 5}
 
@@ -176,15 +175,13 @@ def test_unchanged_facts_are_not_sent_again(agent, server):
     agent.kill()
     server.answers["facts"] = [599]  # taken by any further report
     agent.start(program=SOON)
-    server.give(server.entry("r1", "echo done"))
-    server.result("r1")
+    agent.run(server.entry("r1", "echo done"))
     # The report after the run follows the one at the start.
     state = agent.root / "state" / "facts.json"
     before = state.stat().st_mtime_ns
     agent.hook("other", "#!/bin/sh\n")
     server.answers["facts"] = []
-    server.give(server.entry("r2", "echo done"))
-    server.result("r2")
+    agent.run(server.entry("r2", "echo done"))
     server.until(lambda: len(server.facts) == 2)
     assert "other" in server.facts[1]["hooks"]
     server.until(lambda: state.stat().st_mtime_ns != before)

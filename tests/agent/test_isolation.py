@@ -44,8 +44,7 @@ def with_options(entry, **options):
 
 
 def run(server, agent, script, outputs=(), **options):
-    server.give(with_options(server.entry("c1", script, outputs=outputs, secret="s3cret"), **options))
-    agent.start()
+    agent.begin(with_options(server.entry("c1", script, outputs=outputs, secret="s3cret"), **options))
     return server.result("c1")
 
 

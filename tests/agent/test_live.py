@@ -19,8 +19,7 @@ IMPATIENT = shortened({"live._LAST_SECONDS": 0.5})
 
 
 def running(server, agent, script, **how):
-    server.give(server.entry("c1", script))
-    agent.start(**how)
+    agent.begin(server.entry("c1", script), **how)
 
 
 def test_output_arrives_in_order_while_the_run_lasts(server, agent):
@@ -135,8 +134,7 @@ BEATING = shortened({"live._HEARTBEAT_SECONDS": 0.3})
 
 
 def test_a_run_without_output_sends_heartbeats(server, agent):
-    server.give(server.entry("c1", f"echo '5 so far' >$STOKER_PROGRESS; {GO}"))
-    agent.start(program=BEATING)
+    agent.begin(server.entry("c1", f"echo '5 so far' >$STOKER_PROGRESS; {GO}"), program=BEATING)
     server.until(lambda: len(server.progress) == 5)
     assert server.progress[2:] == [("c1", {"beat": True})] * 3
     agent.work.joinpath("go").touch()
@@ -173,8 +171,7 @@ def test_a_progress_line_has_a_percentage_and_a_message(number, sign, message):
 
 def test_a_run_is_not_reported_as_interrupted_while_its_log_is_sent(server, agent):
     server.released["logs"].clear()
-    server.give(server.entry("c1", "echo once >>$WORK/ran; sleep 0.5; echo done", deploy_on_interrupt="RERUN"))
-    agent.start()
+    agent.begin(server.entry("c1", "echo once >>$WORK/ran; sleep 0.5; echo done", deploy_on_interrupt="RERUN"))
     server.until(lambda: agent.run_folder("c1").joinpath("result.json").exists())
     agent.kill()
     server.released["logs"].set()

@@ -75,8 +75,7 @@ def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(serve
     server.head["max_log_bytes"] = 2 * MB
     count = 800_000  # 51 MB
     script = "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush(); import os, time\n"
-    server.give(server.entry("c1", script + "while not os.path.exists(os.environ['WORK'] + '/go'): time.sleep(0.02)\n"))
-    agent.start()
+    agent.begin(server.entry("c1", script + "while not os.path.exists(os.environ['WORK'] + '/go'): time.sleep(0.02)\n"))
     path = agent.run_folder("c1") / "stdout"
     server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)
     agent.work.joinpath("go").touch()
@@ -98,16 +97,14 @@ def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(serve
 
 def test_invalid_json_of_a_hook_is_output(server, agent, holes):
     agent.hook("flood", "#!/bin/sh\nhead -c 40000000 /dev/zero | tr '\\0' x; echo end")
-    server.give(server.entry("c1", "", group="flood"))
-    agent.start()
+    agent.begin(server.entry("c1", "", group="flood"))
     values = server.result("c1")
     assert values["deploy_status_code"] == 0
     assert values["deploy_stdout"].startswith("xxx") and values["deploy_stdout"].endswith("end\n")
 
 
 def test_a_daemon_that_keeps_writing_does_not_delay_the_result(server, agent):
-    server.give(server.entry("c1", "setsid sh -c 'while sleep 0.05; do echo on; done' & echo begun"))
-    agent.start()
+    agent.begin(server.entry("c1", "setsid sh -c 'while sleep 0.05; do echo on; done' & echo begun"))
     assert server.result("c1")["deploy_stdout"].startswith("begun\n")
     path = agent.run_folder("c1") / "stdout"
     size = path.stat().st_size

@@ -21,8 +21,7 @@ def most_at_once(lines):
 
 def test_as_many_runs_as_the_document_permits_run_at_a_time_and_each_once(server, agent):
     server.head["concurrency"] = 3
-    server.give(*(server.entry(f"c{n}", STEP.format(WAIT)) for n in range(8)))
-    agent.start()
+    agent.begin(*(server.entry(f"c{n}", STEP.format(WAIT)) for n in range(8)))
     server.until(lambda: len(agent.lines("steps")) == 3)
     server.give(*server.deployments, {**server.entry("last", "true"), "cancel": True})
     server.result("last")  # the agent has decided about all runs before it
@@ -38,8 +37,7 @@ def test_as_many_runs_as_the_document_permits_run_at_a_time_and_each_once(server
 def test_cancelling_one_of_several_runs_leaves_the_others_running(server, agent):
     server.head["concurrency"] = 3
     entries = [server.entry(f"c{n}", STEP.format(WAIT)) for n in range(3)]
-    server.give(*entries)
-    agent.start()
+    agent.begin(*entries)
     server.until(lambda: len(agent.lines("steps")) == 3)
     server.give(entries[0], {**entries[1], "cancel": True}, entries[2])
     assert server.result("c1")["deploy_status_code"] == 143

@@ -160,6 +160,5 @@ def test_a_bad_program_is_never_installed(installed, server, tmp_path, module, t
     ],
 )
 def test_an_agent_that_runs_from_its_sources_and_a_bad_setting_are_refused(agent, server, config, reason):
-    server.give(server.entry("u1", config, group="agent"))
-    agent.start()
+    agent.begin(server.entry("u1", config, group="agent"))
     assert server.result("u1")["deploy_status_reason"] == reason
