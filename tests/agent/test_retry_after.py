@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,9 @@ from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.disk import Disk
 from stoker_agent.live import Live
 from stoker_agent.outbox import Outbox
-from stoker_agent.poll import Poller
 from stoker_agent.results import Results
 from stoker_agent.runs import Runs
-from stoker_agent.transports import Document, Senders
+from stoker_agent.transports import Senders
 from stoker_agent.web import Busy, Web
 from support.http_stub import Asked, Said, answering
 from support.outboxes import empty
@@ -42,42 +43,6 @@ def test_a_requested_pause_is_spread_and_never_shortened() -> None:
     assert 240 <= min(pauses) < max(pauses) <= 300
     grown = Backoff()
     assert max(grown.next(1.0) for _ in range(20)) >= 15  # the agent's own pause is longer
-
-
-class _BusySource:
-    """A source whose server is overloaded."""
-
-    name = "stoker"
-
-    def fetch(self, wait: float) -> Document | None:
-        raise Busy("the server answered 503", 100.0)
-
-    def come_again(self, news: bool) -> float:
-        return 0.0
-
-    def hurry(self) -> None:
-        pass
-
-    def reset(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-def test_polls_wait_as_long_as_requested() -> None:
-    poller = Poller([_BusySource()], lambda *_: None, 0.01)
-    pauses: list[float | None] = []
-
-    class FirstWait(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            pauses.append(timeout)
-            poller.stop()
-            return True
-
-    poller._wake = FirstWait()
-    poller.run()
-    assert pauses[0] is not None and 99 < pauses[0] <= 125
 
 
 def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
@@ -132,35 +97,35 @@ class _Time:
         self.pauses.append(seconds)
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_an_enrollment_waits_as_long_as_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+@pytest.fixture
+def enroll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[float], list[Any]]]:
+    """Return a function that enrolls at a server with these answers, and returns the pauses and the requests."""
     time_of_module = _Time()
     monkeypatch.setattr(enrollment, "time", time_of_module)
+
+    def call(*answers: Said, reason: str = "") -> tuple[list[float], list[Any]]:
+        left = list(answers)
+        with answering(lambda _: left.pop(0)) as there:
+            with pytest.raises(Unusable, match=reason) if reason else contextlib.nullcontext():
+                assert enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None).key == "s1.secret"
+            return time_of_module.pauses, [asked.json for asked in there.asked]
+
+    return call
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_enrollment_waits_as_long_as_requested(enroll, status: int) -> None:
     enrolled = Said(201, {"server_id": "s1", "name": "n", "key": "s1.secret"})
-    answers = iter([Said(status, headers={"Retry-After": "100"}), Said(status, headers={"Retry-After": "1"}), enrolled])
-    with answering(lambda _: next(answers)) as there:
-        config = enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
-        bodies = [asked.json for asked in there.asked]
-    assert config.key == "s1.secret"
-    first, second = time_of_module.pauses
+    (first, second), bodies = enroll(
+        *(Said(status, headers={"Retry-After": pause}) for pause in ("100", "1")), enrolled
+    )
     assert 100 <= first <= 125
     assert 1 <= second <= 1.25
     assert bodies[0] == bodies[1] == bodies[2], "a repetition is no other machine"
 
 
-def test_an_enrollment_gives_up_after_some_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    time_of_module = _Time()
-    monkeypatch.setattr(enrollment, "time", time_of_module)
-    with answering(lambda _: Said(503, headers={"Retry-After": "100"})) as there:
-        with pytest.raises(Unusable, match=r"cannot enroll at .*: the server answered 503"):
-            enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
-        assert len(there.asked) == 3
-    assert sum(time_of_module.pauses) <= 300
-
-
-def test_an_enrollment_without_a_requested_pause_fails_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enrollment, "time", _Time())
-    with answering(lambda _: Said(503)) as there:
-        with pytest.raises(Unusable):
-            enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
-        assert len(there.asked) == 1
+def test_an_enrollment_gives_up_after_some_minutes_and_at_once_without_a_requested_pause(enroll) -> None:
+    reason = r"cannot enroll at .*: the server answered 503"
+    pauses, bodies = enroll(*[Said(503, headers={"Retry-After": "100"})] * 3, reason=reason)
+    assert (len(bodies), sum(pauses) <= 300) == (3, True)
+    assert len(enroll(Said(503), reason=reason)[1]) == 1

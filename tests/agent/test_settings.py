@@ -66,34 +66,21 @@ def of(*order: str, **sections: Any) -> Settings:
     return Settings(order, {name: dict(section) for name, section in sections.items()})
 
 
-def test_an_ini_file_with_lists_of_both_kinds():
-    said = read_ini(INI)
-    assert parse_list(said["DEFAULT"]["collectors"]) == ["ec2", "cfn", "local"]
-    assert said["DEFAULT"]["polling_interval"] == "5"
-    assert said["cfn"]["secret_access_key"] == "s"
-    assert said["cfn"]["metadata_url"] == "http://heat/v1/"
-    assert said["cfn"]["path"] == ["server.Metadata", "other.Metadata"]
-
-
-def test_an_enrolled_agent_without_settings_uses_stokers_source(path):
+def test_an_agent_without_options_uses_stokers_source_or_names_the_remedy(path):
     assert settings(path, CliOptions(), enrolled=True).order == ("stoker",)
-
-
-def test_an_agent_without_any_source_names_the_remedy(path):
     with pytest.raises(Unusable, match="stoker-agent enroll"):
         settings(path, CliOptions(), enrolled=False)
 
 
-def test_a_file_of_os_collect_config(path, tmp_path):
-    found = settings(path, CliOptions(os_collect_config=file(tmp_path, INI)), enrolled=False)
-    assert (found.usable(False), found.usable(True), found.polling) == (["cfn"], ["stoker", "cfn"], 5.0)
-    assert found.sections["cfn"]["ca_certificate"] == "/ca.pem"
-
-
-def test_an_agent_enrolled_later_uses_stokers_source_too(path, tmp_path):
+def test_an_ini_file_of_os_collect_config_with_lists_of_both_kinds(path, tmp_path):
     said = CliOptions(os_collect_config=file(tmp_path, INI))
-    keep(path, settings(path, said, enrolled=False))
-    assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]
+    found = settings(path, said, enrolled=False)
+    assert parse_list(read_ini(INI)["DEFAULT"]["collectors"]) == ["ec2", "cfn", "local"]
+    assert (found.usable(False), found.usable(True), found.polling) == (["cfn"], ["stoker", "cfn"], 5.0)
+    paths = ["server.Metadata", "other.Metadata"]
+    assert found.sections["cfn"] == {**CFN, "path": paths, "ca_certificate": "/ca.pem"}
+    keep(path, found)
+    assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]  # it was enrolled later
 
 
 def test_a_settings_file_may_be_metadata(path, tmp_path):
@@ -102,15 +89,18 @@ def test_a_settings_file_may_be_metadata(path, tmp_path):
     assert (found.usable(False), found.sections) == (["cfn"], {"cfn": CFN})
 
 
-@pytest.mark.parametrize("text", ["{", '{"os-collect-config": 5}', "[cfn]\npath = x\n", "", "[[[", '{"cfn": 5}'])
-def test_a_settings_file_without_sources_is_refused(path, tmp_path, text):
-    with pytest.raises(Unusable):
-        settings(path, CliOptions(os_collect_config=file(tmp_path, text)), enrolled=False)
-
-
-def test_a_missing_settings_file_is_named(path, tmp_path):
-    with pytest.raises(Unusable, match="cannot read"):
-        settings(path, CliOptions(os_collect_config=tmp_path / "none"), enrolled=True)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (text, "none of the sources")
+        for text in ('{"os-collect-config": 5}', "[cfn]\npath = x\n", "", "[[[", '{"cfn": 5}')
+    ]
+    + [("{", "cannot be read"), (None, "cannot read")],
+)
+def test_a_settings_file_without_sources_is_refused(path, tmp_path, text, reason):
+    given = tmp_path / "none" if text is None else file(tmp_path, text)
+    with pytest.raises(Unusable, match=reason):
+        settings(path, CliOptions(os_collect_config=given), enrolled=False)
 
 
 def test_the_option_gives_the_order_of_the_sources(path, tmp_path):
@@ -149,35 +139,33 @@ def test_kept_settings_that_are_damaged_are_named(path, text):
         settings(path, CliOptions(), enrolled=True)
 
 
-def test_a_new_transport_replaces_the_old_one():
-    now = taken(of("cfn", cfn=CFN), {"collectors": ["heat", "local"], "heat": HEAT, "cfn": dict.fromkeys(CFN)})
-    assert (now.order, now.sections) == (("heat",), {"heat": HEAT})
+NONE = dict.fromkeys(CFN)
+ORDERS = [
+    (of("cfn", cfn=CFN), {"collectors": ["heat", "local"], "heat": HEAT, "cfn": NONE}, "heat"),
+    (of("stoker", "cfn", cfn=CFN), {"collectors": ["request"], "request": REQUEST}, "stoker request cfn"),
+    (of("cfn", "stoker", cfn=CFN), {"collectors": ["request"], "request": REQUEST}, "request cfn stoker"),
+    (of("request", "cfn", request=REQUEST, cfn=CFN), {"collectors": ["cfn"], "cfn": CFN}, "request cfn"),
+    (of("cfn", cfn=CFN), {"cfn": NONE}, "cfn"),
+    (of("stoker", "cfn", cfn=CFN), {"cfn": NONE}, "stoker cfn"),
+]
 
 
-def test_sources_that_a_document_omits_follow_the_new_ones():
-    now = taken(of("stoker", "cfn", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
-    assert now.order == ("stoker", "request", "cfn")
-    later = taken(of("cfn", "stoker", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
-    assert later.order == ("request", "cfn", "stoker")
+@pytest.mark.parametrize(("known", "collect", "order"), ORDERS, ids=[order for _, _, order in ORDERS])
+def test_new_sources_of_a_document_precede_those_that_stay_and_never_is_none_left(known, collect, order):
+    now = taken(known, collect)
+    assert now.order == tuple(order.split())
+    sections = {"cfn": CFN, "heat": HEAT, "request": REQUEST}
+    assert now.sections == {name: sections[name] for name in now.order if name in sections}
 
 
-def test_the_configured_order_stays_without_a_new_source():
-    known = of("request", "cfn", request=REQUEST, cfn=CFN)
-    assert taken(known, {"collectors": ["cfn", "local"], "cfn": CFN}) == known
+def test_a_document_may_remove_all_sources_but_stokers():
+    assert taken(of("stoker", "cfn", cfn=CFN), {"cfn": NONE}, enrolled=True) == of("stoker")
 
 
 def test_local_keys_of_a_section_survive_a_change_of_the_section():
     known = of("cfn", cfn={**CFN, "ca_certificate": "/ca.pem", "timeout": "3"})
     now = taken(known, {"cfn": {**CFN, "secret_access_key": "new"}})
     assert now.sections["cfn"] == {**CFN, "secret_access_key": "new", "ca_certificate": "/ca.pem", "timeout": "3"}
-
-
-def test_an_agent_is_never_left_without_a_source():
-    known = of("cfn", cfn=CFN)
-    assert taken(known, {"cfn": dict.fromkeys(CFN)}) == known
-    both = of("stoker", "cfn", cfn=CFN)
-    assert taken(both, {"cfn": dict.fromkeys(CFN)}) == both
-    assert taken(both, {"cfn": dict.fromkeys(CFN)}, enrolled=True) == of("stoker")
 
 
 @pytest.mark.parametrize(

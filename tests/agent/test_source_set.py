@@ -10,7 +10,7 @@ import pytest
 
 from stoker_agent.poll import TRIES, Poller
 from stoker_agent.transports import Document
-from stoker_agent.web import Refused, Unreachable
+from stoker_agent.web import Busy, Refused, Unreachable
 from support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -160,3 +160,20 @@ def test_a_single_pass_uses_the_first_source_that_answers():
     second.error = Unreachable("away too")
     with pytest.raises(Unreachable, match="away too"):
         following.poller.once()
+
+
+def test_polls_wait_as_long_as_an_overloaded_server_requests():
+    source = Scripted("stoker")
+    source.error = Busy("the server answered 503", 100.0)
+    poller = Following(source).poller
+    pauses: list[float | None] = []
+
+    class FirstWait(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            poller.stop()
+            return True
+
+    poller._wake = FirstWait()
+    poller.run()
+    assert pauses[0] is not None and 99 < pauses[0] <= 125
