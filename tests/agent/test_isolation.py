@@ -39,13 +39,8 @@ def open_agent(server):
     shutil.rmtree(folder)
 
 
-def with_options(entry, **options):
-    return {**entry, "options": {**entry["options"], **options}}
-
-
 def run(server, agent, script, outputs=(), **options):
-    agent.begin(with_options(server.entry("c1", script, outputs=outputs, secret="s3cret"), **options))
-    return server.result("c1")
+    return agent.run(server.entry("c1", script, outputs=outputs, options=options, secret="s3cret"))
 
 
 def test_a_run_executes_as_its_user_with_the_users_groups_home_and_variables(server, open_agent):
@@ -87,7 +82,7 @@ def test_the_user_of_a_run_reads_nothing_of_other_runs_and_changes_nothing_of_th
         "  cat $file && echo read $file; done\n"
         "ls $runs && echo listed; echo x >result.json && echo wrote; mv progress moved && echo renamed; true\n"
     )
-    server.give(*server.deployments, with_options(server.entry("c1", script), user="nobody"))
+    server.give(*server.deployments, server.entry("c1", script, options={"user": "nobody"}))
     assert server.result("c1")["deploy_stdout"] == ""
 
 
@@ -101,21 +96,16 @@ def test_an_output_that_is_a_link_does_not_make_the_agent_read_files_of_others(s
     assert "s3cret" not in str(result)
 
 
-def test_a_built_in_hook_executes_as_the_user_and_keeps_its_state_apart(server, open_agent):
+def test_hooks_execute_as_the_user(server, open_agent):
+    """A built-in hook keeps its state apart, a delivered hook is a copy of its own, and the user must reach others."""
     if not Path(SYSTEM_PYTHON).exists():
         pytest.skip("the agent's Python is in the home of root")
     target = open_agent.work / "made"
-    entry = server.entry("c1", {"path": str(target), "content": "text\n"}, group="file")
-    server.give(with_options(entry, user="nobody"))
-    open_agent.start(python=SYSTEM_PYTHON)
-    result = server.result("c1")
+    entry = server.entry("c1", {"path": str(target), "content": "text\n"}, group="file", options={"user": "nobody"})
+    result = open_agent.run(entry, python=SYSTEM_PYTHON)
     assert (result["deploy_status_code"], result.get("deploy_changed")) == (0, True), result
-    assert target.stat().st_uid == USER.pw_uid
     states = open_agent.root / "state" / "hooks-of-users"
-    assert [path.stat().st_uid for path in states.iterdir()] == [USER.pw_uid]
-
-
-def test_a_delivered_hook_executes_as_the_user_from_a_copy_of_its_own(server, open_agent):
+    assert [path.stat().st_uid for path in (target, *states.iterdir())] == [USER.pw_uid] * 2
     content = b"""#!/bin/sh
 cat >/dev/null
 file=$(stat -c '%U %a' "$0")
@@ -123,19 +113,24 @@ printf '{"deploy_status_code": 0, "ran": "%s %s %s"}' "$(id -un)" "$file" "$(bas
 """
     server.files["shout.sh"] = content
     hook = {"url": f"{server.url}/shout.sh", "sha256": hashlib.sha256(content).hexdigest()}
-    server.give(*(with_options(server.entry(id, "x", group="shout"), user="nobody", hook=hook) for id in ("c1", "c2")))
-    open_agent.start()
-    for id in ("c1", "c2"):
-        assert server.result(id).get("ran") == "nobody nobody 500 shout", server.result(id)
+    for id in ("c2", "c3"):
+        options = {"user": "nobody", "hook": hook}
+        assert open_agent.run(server.entry(id, "x", group="shout", options=options)).get("ran") == (
+            "nobody nobody 500 shout"
+        )
     kept = open_agent.root / "state" / "delivered-hooks" / hook["sha256"]
     assert (kept.stat().st_uid, kept.stat().st_mode & 0o777, kept.read_bytes()) == (0, 0o500, content)
+    open_agent.hook("shout", "#!/bin/sh\necho '{}'\n")
+    open_agent.root.joinpath("hooks").chmod(0o700)
+    result = open_agent.run(server.entry("c4", "text", group="shout", options={"user": "nobody"}))
+    assert result["deploy_status_code"] == 126
+    assert result["deploy_status_reason"].startswith(f"The user nobody cannot use {open_agent.root}/hooks/shout")
 
 
 def test_on_cancel_executes_as_the_user_too(server, open_agent):
     script = "#!/bin/sh\nid -un >$WORK/user; ln -s /etc $STOKER_RUN_DIR/work/on-cancel; sleep 1000\n"
     cleanup = "#!/bin/sh\nid -un >$WORK/cleanup; echo cleaned\n"
-    server.give(with_options(server.entry("c1", script), user="nobody", on_cancel=cleanup))
-    open_agent.start()
+    open_agent.begin(server.entry("c1", script, options={"user": "nobody", "on_cancel": cleanup}))
     server.until(lambda: open_agent.lines("user"))
     server.change(cancel=True)
     result = server.result("c1")
@@ -152,19 +147,18 @@ IMPOSSIBLE = [
 ]
 
 
-def test_a_run_whose_user_or_limits_are_impossible_fails_before_it_starts(server, open_agent):
-    entries = [server.entry(f"c{number}", "#!/bin/sh\ntouch $WORK/ran\n") for number in range(len(IMPOSSIBLE))]
-    server.give(*(with_options(entry, **row[0]) for entry, row in zip(entries, IMPOSSIBLE, strict=True)))
-    open_agent.start()
-    for entry, (_, reason) in zip(entries, IMPOSSIBLE, strict=True):
-        result = server.result(entry["id"])
+def test_a_run_whose_user_or_limits_are_impossible_fails_before_it_starts_unless_it_wants_best_effort(
+    server, open_agent
+):
+    script = "#!/bin/sh\ntouch $WORK/ran\n"
+    open_agent.begin(*(server.entry(f"c{number}", script, options=row[0]) for number, row in enumerate(IMPOSSIBLE)))
+    for number, (_, reason) in enumerate(IMPOSSIBLE):
+        result = server.result(f"c{number}")
         assert result["deploy_status_code"] == 1
         assert result["deploy_status_reason"].startswith(reason)
     assert not open_agent.work.joinpath("ran").exists()
-
-
-def test_limits_that_cannot_be_enforced_are_named_in_the_output_with_best_effort(server, open_agent):
-    result = run(server, open_agent, "#!/bin/sh\necho ran\n", cpu_max="50%", tasks_max=20, limits="best_effort")
+    options = {"cpu_max": "50%", "tasks_max": 20, "limits": "best_effort"}
+    result = open_agent.run(server.entry("best", "#!/bin/sh\necho ran\n", options=options))
     assert (result["deploy_status_code"], result["deploy_stdout"]) == (0, "ran\n")
     assert [line.split()[3] for line in result["deploy_stderr"].splitlines()] == ["cpu_max", "tasks_max"]
 
@@ -187,7 +181,7 @@ def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(serve
             "#!/bin/sh\nls -A /tmp /var/tmp; echo $TMPDIR; touch /tmp/mine; ls /var/tmp\n"
             f"test -e {outside.name} || echo hidden\n"
         )
-        server.give(with_options(server.entry("c1", script), private_tmp=True, user="nobody"))
+        server.give(server.entry("c1", script, options={"private_tmp": True, "user": "nobody"}))
         result = server.result("c1")
     assert result["deploy_stdout"].splitlines() == ["/tmp:", "", "/var/tmp:", "/tmp", "mine", "hidden"], result
     assert not Path("/tmp/mine").exists()
@@ -197,7 +191,7 @@ def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(serve
 @pytest.mark.parametrize("user", ["nobody", "root"])
 def test_only_processes_of_the_run_enter_its_private_tmp(server, outside_agent, user):
     script = "#!/bin/sh\ntouch $WORK/begun; until test -e $WORK/go; do sleep 0.02; done; ls $TMPDIR\n"
-    server.give(with_options(server.entry("c1", script), private_tmp=True, user=user))
+    server.give(server.entry("c1", script, options={"private_tmp": True, "user": user}))
     server.until(lambda: outside_agent.work.joinpath("begun").exists())
     folder = outside_agent.run_folder("c1") / "tmp"
     assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (pwd.getpwnam(user).pw_uid, 0o700)
@@ -213,21 +207,11 @@ def test_a_private_tmp_that_the_user_replaced_by_a_link_is_not_mounted(server, o
     target.mkdir(mode=0o700)
     script = f"#!/bin/sh\ncd $STOKER_RUN_DIR/tmp; rmdir tmp; ln -s {target} tmp; touch $WORK/begun; sleep 1000\n"
     options = {"private_tmp": True, "user": "nobody", "on_cancel": "#!/bin/sh\ntrue\n"}
-    server.give(with_options(server.entry("c1", script), **options))
+    server.give(server.entry("c1", script, options=options))
     server.until(lambda: outside_agent.work.joinpath("begun").exists())
     server.change(cancel=True)
     assert "on_cancel ended with 126" in server.result("c1")["deploy_status_reason"]
     assert target.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_user_who_cannot_reach_the_program_gets_the_reason(server, open_agent):
-    open_agent.hook("shout", "#!/bin/sh\necho '{}'\n")
-    open_agent.root.joinpath("hooks").chmod(0o700)
-    server.give(with_options(server.entry("c1", "text", group="shout"), user="nobody"))
-    open_agent.start()
-    result = server.result("c1")
-    assert result["deploy_status_code"] == 126
-    assert result["deploy_status_reason"].startswith(f"The user nobody cannot use {open_agent.root}/hooks/shout")
 
 
 def test_an_agent_without_roots_rights_cannot_switch_users(server, open_agent):
@@ -237,10 +221,10 @@ def test_an_agent_without_roots_rights_cannot_switch_users(server, open_agent):
     if not Path(SYSTEM_PYTHON).exists():
         pytest.skip("the agent's Python is in the home of root")
     server.give(
-        with_options(server.entry("c1", "true"), user="daemon"),
-        with_options(server.entry("c2", "id -un"), user="nobody", nice=5),
-        with_options(server.entry("c3", "true"), private_tmp=True),
-        with_options(server.entry("c4", "echo $TMPDIR"), private_tmp=True, limits="best_effort"),
+        server.entry("c1", "true", options={"user": "daemon"}),
+        server.entry("c2", "id -un", options={"user": "nobody", "nice": 5}),
+        server.entry("c3", "true", options={"private_tmp": True}),
+        server.entry("c4", "echo $TMPDIR", options={"private_tmp": True, "limits": "best_effort"}),
     )
     open_agent.start(python=SYSTEM_PYTHON, user=USER.pw_uid, group=USER.pw_gid, extra_groups=[])
     reason = "The agent runs as nobody, without root's rights, and cannot run this config as daemon"
