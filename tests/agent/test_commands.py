@@ -124,7 +124,7 @@ def test_a_single_pass_runs_what_follows_and_exits_with_the_outcome(agent, serve
     assert [facts["hostname"] for facts in server.facts] == [socket.gethostname()]
 
 
-def test_a_single_pass_says_that_results_are_left_or_that_nobody_answers(agent, server):
+def test_a_single_pass_fails_if_results_remain_or_no_source_answers(agent, server):
     server.answers["signal"] = [503] * 1000
     server.give(server.entry("c1", SCRIPT.format(0)))
     agent.start("--report-seconds", "0.5", command="run-once")

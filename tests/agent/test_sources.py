@@ -220,7 +220,7 @@ def test_an_invalid_document_is_an_error(source, world, document):
 
 
 @pytest.mark.parametrize("document", [{}, {"deployments": 5, "os-collect-config": [1]}, {"deployments": [None, 5]}])
-def test_what_is_missing_or_invalid_in_a_document_is_omitted(source, world, document):
+def test_missing_and_invalid_parts_of_a_document_are_omitted(source, world, document):
     put(world, document)
     found = source.fetch(0)
     assert (found.entries, found.collect) == ([], {})
