@@ -52,13 +52,15 @@ def test_output(artifacts, stoker, words, shown):
     assert result.out.lstrip().startswith(shown)
 
 
-def test_data_are_the_objects_of_the_api(artifacts, stoker):
-    assert (
-        json.loads(stoker("catalog", "show", "greet/1", "-o", "json").out)
-        == (artifacts.api("GET", "/catalog/greet/1")["entry"])
-    )
-    shown = json.loads(stoker("hook", "show", "shout/1", "-o", "json").out)
+def test_data_are_the_objects_of_the_api_and_a_hook_is_written_to_a_file(artifacts, stoker, nowhere):
+    entry = artifacts.api("GET", "/catalog/greet/1")["entry"]
+    assert json.loads(stoker("catalog", "show", "greet/1", "-o", "json").out) == entry
+    shown = json.loads(stoker("hook", "show", "shout/1", "--file", "shout", "-o", "json").out)
     assert shown["content"] == base64.b64encode(b"one").decode()
+    assert (nowhere / "shout").read_bytes() == b"one"
+    missing = stoker("hook", "show", "shout/1", "--file", "nowhere/shout")
+    error = "stoker: cannot write nowhere/shout (named by --file): No such file or directory\n"
+    assert (missing.code, missing.err) == (2, error)
 
 
 def test_an_entry_for_all_projects_is_of_the_site(artifacts, stoker, use_admin):
@@ -66,11 +68,3 @@ def test_an_entry_for_all_projects_is_of_the_site(artifacts, stoker, use_admin):
     (added,) = json.loads(stoker("catalog", "add", "new0.yaml", "--public", "-o", "json").out)
     assert (added["name"], added["origin"]) == ("new", "site")
     assert stoker("catalog", "delete", "new/1", "--yes").code == 0
-
-
-def test_hook_show_writes_the_file(artifacts, stoker, nowhere):
-    assert stoker("hook", "show", "shout/1", "--file", "shout").code == 0
-    assert (nowhere / "shout").read_bytes() == b"one"
-    missing = stoker("hook", "show", "shout/1", "--file", "nowhere/shout")
-    assert missing.code == 2
-    assert missing.err == "stoker: cannot write nowhere/shout (named by --file): No such file or directory\n"

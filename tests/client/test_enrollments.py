@@ -20,18 +20,11 @@ def test_enroll_prints_the_line_alone_and_the_hint_as_a_message(site, stoker):
     assert (many.out.count("\n"), "good for 3 machines" in many.err) == (1, True)
     enrolled = json.loads(stoker(*MANY, "-o", "json").out)["enrollment"]
     assert enrolled["token"] in enrolled["command"]
+    words = ("web3", "-o", "json", "-c", "token", "-c", "expires_at")
+    assert list(json.loads(stoker("server", "enroll", *words).out)) == ["token", "expires_at"]
+    assert len(stoker("server", "enroll", "web4", "-o", "value", "-c", "token").out.split()) == 1
     labeled = json.loads(stoker("server", "enroll", "web2", "--label", "a=b", "-o", "json").out)
-    assert labeled["server"]["labels"] == {"a": "b"}
-
-
-def test_enroll_prints_single_fields(site, stoker):
-    words = ("server", "enroll")
-    shown = json.loads(stoker(*words, "web1", "-o", "json", "-c", "token", "-c", "expires_at").out)
-    assert list(shown) == ["token", "expires_at"]
-    assert len(stoker(*words, "web2", "-o", "value", "-c", "token").out.split()) == 1
-    enrolled = json.loads(stoker(*words, "web3", "-o", "json").out)
-    assert enrolled["server"]["name"] == "web3"
-    assert enrolled["enrollment"]["token"]
+    assert (labeled["server"]["name"], labeled["server"]["labels"]) == ("web2", {"a": "b"})
 
 
 def test_user_data_is_a_cloud_config_that_runs_the_line(site, stoker):

@@ -50,7 +50,7 @@ def _end(agent: SpokenAgent, text: str, code: int) -> None:
 
 
 @pytest.mark.slow
-def test_equal_output_is_printed_once(outputs, stoker):
+def test_equal_output_is_printed_once_and_states_have_digests(outputs, stoker, monkeypatch):
     rule = "-" * 15
     assert stoker("trigger", "show", outputs, "--fold").out == (
         f"{rule}\nweb[1-2] (2)\n{rule}\nhost <server>\nrelease 1\n"
@@ -65,9 +65,6 @@ def test_equal_output_is_printed_once(outputs, stoker):
     result = stoker("trigger", "show", outputs, "--fold", "--status", "FAILED", "-o", "json")
     assert [group["servers"] for group in json.loads(result.out)] == [["web4"]]
 
-
-@pytest.mark.slow
-def test_targets_lists_states_and_digests(outputs, stoker, monkeypatch):
     monkeypatch.setattr("stoker_client.triggers._PAGE", 2)  # several pages
     rows = json.loads(stoker("trigger", "targets", outputs, "-o", "json").out)
     assert [(row["server_name"], row["status"], row["exit_code"]) for row in rows] == [
@@ -81,12 +78,9 @@ def test_targets_lists_states_and_digests(outputs, stoker, monkeypatch):
     failed = stoker("trigger", "targets", outputs, "--status", "failed", "-o", "value", "-c", "server_name")
     assert failed.out == "web4\n"
 
-
-@pytest.mark.slow
-def test_overview_names_the_list_of_each_number(outputs, stoker):
-    rows = {row["name"]: row for row in json.loads(stoker("overview", "-o", "json").out)}
-    assert rows["failed_triggers"]["count"] == 1
-    assert rows["failed_triggers"]["path"].startswith("software_triggers?status=FAILED&ended_since=")
+    overview = {row["name"]: row for row in json.loads(stoker("overview", "-o", "json").out)}
+    assert overview["failed_triggers"]["count"] == 1
+    assert overview["failed_triggers"]["path"].startswith("software_triggers?status=FAILED&ended_since=")
 
 
 @pytest.mark.slow

@@ -254,18 +254,19 @@ def test_the_duration_of_an_action(statuses, times):
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("log", "reason", "words"),
     [
-        ({"last_log": "one\ntwo\n\n"}, "two"),
-        ({"last_log": "half", "status_reason": "Running"}, "half"),
-        ({"last_log": "a\n  b  \n\n"}, "b"),
-        ({"last_log": "\n", "status_reason": "Running"}, "Running"),
-        ({"status_reason": "Waiting for the agent", "last_log": None}, "Waiting for the agent"),
-        ({}, ""),
+        ("one\ntwo\n\n", None, "two"),
+        ("half", "Running", "half"),
+        ("a\n  b  \n\n", None, "b"),
+        ("\n", "Running", "Running"),
+        (None, "Waiting for the agent", "Waiting for the agent"),
+        (None, None, ""),
     ],
 )
-def test_the_last_output_is_read_from_the_resource(told, words):
-    assert last_output(resource("a", "CREATE_IN_PROGRESS", deployment=told)) == words
+def test_the_last_output_is_read_from_the_resource(log, reason, words):
+    shown = {"last_log": log, "status_reason": reason}
+    assert last_output(resource("a", "CREATE_IN_PROGRESS", deployment=shown)) == words
 
 
 # The events of an operation
