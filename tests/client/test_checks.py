@@ -6,7 +6,7 @@ import re
 import pytest
 
 from client.site import succeed
-from stoker_client import collection
+from stoker_client.collection import ReadOnlyCollection
 
 CHANGES = [
     {"item": "/etc/motd", "outcome": "changed", "diff": "-old\n+new"},
@@ -86,7 +86,7 @@ def test_a_limit_is_applied_by_the_service_and_more_rows_are_read_in_pages(fleet
 
     stoker("drift", "list", "--all", "--limit", "2")
     assert requests() == ["/checks?limit=2"]
-    monkeypatch.setattr(collection, "PAGE", 2)
+    monkeypatch.setattr(ReadOnlyCollection, "page_size", 2)
     listed = json.loads(stoker("drift", "list", "--all", "-o", "json").out)
     assert len(listed) == 3
     assert requests()[1:] == ["/checks?limit=2", f"/checks?limit=2&marker={listed[1]['deployment_id']}"]

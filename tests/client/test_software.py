@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from stoker_client import servers
+from stoker_client.collection import iterate_pages
+from stoker_client.servers import Servers
 
 pytestmark = pytest.mark.slow
 
@@ -169,7 +170,7 @@ def test_the_logs_and_outputs_of_a_deployment(stoker, agent, deployed):
 
 
 def test_servers_are_read_in_pages(site, stoker, client, monkeypatch):
-    monkeypatch.setattr(servers, "_PAGE", 2)
+    monkeypatch.setattr(Servers, "page_size", 2)
     for name in "db":
         site.add_agent(name)
     for name in "cae":
@@ -188,7 +189,7 @@ def test_servers_are_read_in_pages(site, stoker, client, monkeypatch):
     assert listed("--limit", "1", "--status", "ENROLLING")[0] == [name for name in by_service if name in "cae"][:1]
     assert listed("--limit", "2", "--sort", "name:desc") == (["e", "d"], 3)
 
-    read = client.servers.iterate()
+    read = iterate_pages(client.wire, "/servers", "servers", {}, 2)
     assert [next(read)["name"], next(read)["name"]] == by_service[:2]
     site.api("DELETE", f"/servers/{by_service[1]}")  # the marker of the next page
     assert [server["name"] for server in read] == by_service[2:]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from client.story import DROP, END, Raw, Say, Story, TriggerStory, target, trigger
-from stoker_client import collection
+from stoker_client.collection import ReadOnlyCollection
 from support.http_stub import Said
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def made(result):
 
 @pytest.fixture
 def short_pages(monkeypatch):
-    monkeypatch.setattr(collection, "PAGE", 2)
+    monkeypatch.setattr(ReadOnlyCollection, "page_size", 2)
 
 
 def add_triggers(site, count: int, **more) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 from stoker_client.errors import Ambiguous, BadAnswer, BadInput, NotFound
@@ -22,6 +22,9 @@ Anything = dict[str, Any]
 @dataclass(eq=False)
 class ReadOnlyCollection(Generic[Object]):
     """The objects below one path of the API. ``ref`` is a name, an id or a unique prefix of an id."""
+
+    #: The most objects in one page of the list.
+    page_size: ClassVar[int] = 200
 
     wire: Wire
     path: str
@@ -50,7 +53,7 @@ class ReadOnlyCollection(Generic[Object]):
         """
         if not self.has_pages:
             return part(self.wire.get(self.path, query), self.plural)[:limit]
-        size = PAGE if limit is None else min(limit, PAGE)
+        size = min(limit or self.page_size, self.page_size)
         pages = iterate_pages(self.wire, self.path, self.plural, query, size, id_key=self.id_key)
         return list(islice(pages, limit))
 
@@ -132,17 +135,19 @@ class Versions(Collection[Anything]):
         return f"{self.path}/{segment(name)}/{version}"
 
 
-PAGE = 200
-
-
 def iterate_pages(
     wire: Wire, path: str, key: str, query: Mapping[str, Any], size: int, *, id_key: str = "id"
 ) -> Iterator[Any]:
-    """Yield all entries of the list under ``key``, which is read in pages of ``size`` entries."""
+    """Yield all entries of the list under ``key``, each once. The list is read in pages of ``size`` entries."""
     marker = None
+    yielded = set()
     while True:
         page = part(wire.get(path, {**query, "limit": size, "marker": marker}), key)
-        yield from page
+        for entry in page:
+            # A list may begin again if the last entry of a page was deleted before the next page was read.
+            if entry[id_key] not in yielded:
+                yielded.add(entry[id_key])
+                yield entry
         if len(page) < size:
             return
         marker = page[-1][id_key]

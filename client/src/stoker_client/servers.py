@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Anything, Collection, is_pattern, iterate_pages, part
+from stoker_client.collection import Anything, Collection, is_pattern, part
 from stoker_client.errors import NotFound
 from stoker_client.shapes import Server
 from stoker_client.stacks import Stacks
@@ -16,46 +15,27 @@ from stoker_client.stacks import Stacks
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
-#: Servers that the service loads for one answer.
-_PAGE = 1000
 #: References in one request: their names are part of its URL.
 _REFS = 50
 
 
 class Servers(Collection[Server]):
-    """The servers of the project, oldest first. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``."""
+    """
+    The servers of the project, oldest first. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``.
+
+    Filters: ``selector``, ``status``, ``name`` (names or patterns).
+    """
+
+    page_size = 1000
 
     def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, "/servers", "server", finds_names=True)
-
-    def all(self, *, limit: int | None = None, selector: str | None = None, **_: object) -> list[Server]:
-        """Return the servers of the project, or those that ``selector`` selects."""
-        return list(self.iterate(selector, limit=limit))
+        super().__init__(wire, "/servers", "server", finds_names=True, has_pages=True)
 
     def _search(self, ref: str) -> str:
         return str(Stacks(self.wire).resource(ref)["physical_resource_id"]) if "/" in ref else super()._search(ref)
 
     def _needs_list(self, ref: str) -> bool:
         return "/" in ref or super()._needs_list(ref)
-
-    def iterate(
-        self, selector: str | None = None, *, status: str | None = None, limit: int | None = None
-    ) -> Iterator[Server]:
-        """
-        Yield the servers of the project, or those that ``selector`` selects, page by page, oldest first.
-
-        ``status`` leaves out servers with another one. ``limit``: at most this number of servers.
-        """
-        return islice(self._read_pages({"selector": selector, "status": status}, limit), limit)
-
-    def _read_pages(self, query: Mapping[str, str | None], limit: int | None) -> Iterator[Server]:
-        """Yield the servers. ``limit``: the number that the caller needs at most."""
-        yielded: set[str] = set()
-        for server in iterate_pages(self.wire, "/servers", "servers", query, min(limit or _PAGE, _PAGE)):
-            # The list begins again if the last server of a page was deleted before the next page was read.
-            if server["id"] not in yielded:
-                yielded.add(server["id"])
-                yield server
 
     def find(self, refs: Sequence[str]) -> list[Server]:
         """
@@ -83,7 +63,7 @@ class Servers(Collection[Server]):
         if len(refs) == 1 and not is_pattern(refs[0]):
             return []
         names = [ref for ref in refs if "/" not in ref]
-        return list(iterate_pages(self.wire, "/servers", "servers", {"name": names}, _PAGE)) if names else []
+        return self.all(name=names) if names else []
 
     def counts(self, **query: Any) -> dict[str, Any]:
         """Return the number of servers that a query selects: ``total``, ``outdated``, and those ``by_status``."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import (
-    PAGE,
     Anything,
     Collection,
     ReadOnlyCollection,
@@ -118,7 +117,8 @@ class Stacks(ReadOnlyCollection[Stack]):
     def operation_events(self, operation: Operation) -> list[Event]:
         """Return the events since the begin of an operation, oldest first, also those of later operations."""
         ref, events, is_complete = operation.ref, list[Event](), operation.id is None
-        for event in iterate_pages(self.wire, f"{self._path_of(ref)}/events", "events", {"sort_dir": "desc"}, PAGE):
+        path, query = f"{self._path_of(ref)}/events", {"sort_dir": "desc"}
+        for event in iterate_pages(self.wire, path, "events", query, self.page_size):
             events.append(event)
             is_complete = is_complete or event["id"] == operation.id
             if is_complete and begins_operation(event, ref):

@@ -152,13 +152,17 @@ def emit_list(
     wide: Sequence[str] = (),
     order: str | None = None,
     cells: Callable[[Row], Row] | None = None,
+    data: Any = None,
 ) -> None:
     """
     Print ``rows``. Tables show ``columns``, and wide ones also ``wide``; JSON and YAML show the complete objects.
 
     ``order`` is the default column of the sort order. ``cells`` returns values that replace those of an object in its
-    columns.
+    columns. ``data`` is what JSON and YAML show instead of the rows.
     """
+    if data is not None and output.is_data:
+        emit_data(output.form, data)
+        return
     displayed: list[tuple[Row, Row]] = [(row, {**row, **cells(row)} if cells else row) for row in rows]
     output = _find_columns(output, [*columns, *wide, *(key for _, cell in displayed for key in cell)])
     if key := output.sort or order:
@@ -244,12 +248,10 @@ def emit_one(
         return
     displayed = thing if output.form == "wide" or fields is None else fields
     names = [name for name in output.columns or displayed if name in thing]
-    if output.form == "name":
-        _emit_lines([printable(_name(thing))])
+    if output.form in ("name", "csv"):
+        _emit_rows(output.form, names, [thing])
     elif output.form == "value":
         _emit_lines(printable(inline(thing[name])) for name in names)
-    elif output.form == "csv":
-        _emit_csv([names, [inline(thing[name]) for name in names]])
     else:
         rows = [[name, text[name] if name in text else block(thing[name])] for name in names]
         _emit_fields(rows)

@@ -199,11 +199,8 @@ def preview(session: Session, /, *, name: str, output: Output, **options: Any) -
     """Show the resources that a template would create."""
     body = stack_body("--template is missing", **options) | {"stack_name": name}
     preview: Any = session.client.stacks.preview(body)[0]
-    if output.is_data:
-        emit_data(output.form, preview)
-        return
     resources = list(_flatten_resources(preview["resources"]))
-    emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"))
+    emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"), data=preview)
 
 
 #: The fields of a stack after a change.
@@ -301,9 +298,9 @@ def _describe(run: Anything) -> str:
 
 def emit_result(output: Output, stack: Stack, *, outputs: bool) -> None:
     """Print a stack after a change. A table shows the ``outputs`` if they are requested and not empty."""
-    if output.is_data:
+    if outputs and stack.get("outputs"):
+        emit_list(output, stack["outputs"], ("output_key", "output_value"), data=stack)
+    elif output.is_data:
         emit_data(output.form, stack)
-    elif outputs and stack.get("outputs"):
-        emit_list(output, stack["outputs"], ("output_key", "output_value"))
     else:
         emit_one(output, stack, _SUMMARY)

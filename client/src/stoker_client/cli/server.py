@@ -14,7 +14,6 @@ from stoker_client.cli._options import chosen_servers, label_option, rollout_opt
 from stoker_client.cli._output import (
     Output,
     echo,
-    emit_data,
     emit_list,
     join_labels,
     list_options,
@@ -50,7 +49,7 @@ def _choose_pending(
         raise click.UsageError("give either servers or --all")
     if refs:
         return refs
-    pending = [server[key] for server in session.client.servers.iterate(status="PENDING_APPROVAL")]
+    pending = [server[key] for server in session.client.servers.all(status="PENDING_APPROVAL")]
     if not pending:
         echo("no server waits for approval", err=True)
     return pending
@@ -118,10 +117,8 @@ def label(session: Session, words: Sequence[str], selector: str | None, output: 
         return
     [ref] = chosen
     has = (servers.label(ref, changes) if changes else servers.show(ref)).get("labels") or {}
-    if output.is_data:
-        emit_data(output.form, has)
-    else:
-        emit_list(output, [{"label": name, "value": value} for name, value in sorted(has.items())], ("label", "value"))
+    rows = [{"label": name, "value": value} for name, value in sorted(has.items())]
+    emit_list(output, rows, ("label", "value"), data=has)
 
 
 def _split(words: Sequence[str], *, named: bool) -> tuple[Sequence[str], dict[str, str | None]]:
@@ -159,7 +156,7 @@ def list_(session: Session, selector: str | None, status: str | None, output: Ou
 
     With --limit, and without a selector and --sort, the oldest servers are listed, in the order of their creation.
     """
-    servers = list(session.client.servers.iterate(selector, status=status, limit=output.first))
+    servers = session.client.servers.all(selector=selector, status=status, limit=output.first)
     # With --limit, the service reads no more servers than the first ones, which are the oldest.
     order = "name" if output.first is None else None
     emit_list(output, servers, _COLUMNS, wide=_WIDE, order=order, cells=_cells)

@@ -36,11 +36,8 @@ def functions(session: Session, version: str | None, output: Output) -> None:
 def validate(session: Session, /, *, output: Output, **options: Any) -> None:
     """Check a template and show its parameters."""
     result = session.client.templates.validate(stack_body("--template is missing", **options))
-    if not output.is_data:
-        parameters = [{"name": name, **parameter} for name, parameter in result["Parameters"].items()]
-        emit_list(output, parameters, ("name", "Type", "Default", "Description"))
-    else:
-        emit_data(output.form, result)
+    parameters = [{"name": name, **parameter} for name, parameter in result["Parameters"].items()]
+    emit_list(output, parameters, ("name", "Type", "Default", "Description"), data=result)
 
 
 resource_type = Group()
@@ -65,8 +62,6 @@ def show_resource_type(session: Session, name: str, template: bool, output: Outp
         emit_data(output.data_form, session.client.templates.type_template(name))
         return
     details = session.client.templates.type(name)
-    if output.is_data:
-        emit_data(output.form, details)
-        return
     properties = [{"name": name, **schema} for name, schema in details["properties"].items()]
-    emit_list(output, properties, ("name", "type", "required", "update_allowed", "default", "description"))
+    columns = ("name", "type", "required", "update_allowed", "default", "description")
+    emit_list(output, properties, columns, data=details)
