@@ -104,17 +104,11 @@ class Deployments(Collection[Deployment]):
 
     def log_pages(self, id_: str) -> Iterator[Anything]:
         """Yield the log so far, page by page. The last page has no output."""
-        page = self._log_page(id_, 0)
-        yield page
-        while page["logs"]:
-            page = self._log_page(id_, page["next"])
+        path, after, logs = f"{self._path_of(self.find_id(id_))}/logs", 0, True
+        while logs:
+            page = self.wire.get(path, {"after": after})
+            after, logs = part(page, "next"), part(page, "logs")
             yield page
-
-    def _log_page(self, id_: str, after: int) -> Anything:
-        """Return the log after the sequence number ``after``."""
-        page = self._at(id_, lambda path: self.wire.get(f"{path}/logs", {"after": after}))
-        part(page, "logs")
-        return page
 
     def logs(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far."""

@@ -115,8 +115,8 @@ def summary_of(target: Target) -> str:
 
 def seconds_of(run: Run) -> float | None:
     """Return the duration of the run by the service's clock, or None while it is active."""
-    start, end = _time(run.get("start_time")), _time(run.get("end_time"))
-    return (end - start).total_seconds() if start and end else None
+    start, end = run.get("start_time"), run.get("end_time")
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() if start and end else None
 
 
 def counts(trigger: Trigger) -> str:
@@ -148,10 +148,3 @@ def order(targets: Sequence[Target], room: int) -> list[Target]:
 
 
 _RANKS = {"IN_PROGRESS": 0, "FAILED": 1, "COMPLETE": 2, "CANCELLED": 2, "QUEUED": 3}
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None

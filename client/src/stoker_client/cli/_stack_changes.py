@@ -167,12 +167,11 @@ def update(
         raise click.UsageError("--clear-parameter needs --existing")
     missing = "" if existing else "--template is missing (or --existing, to keep the stack's own)"
     body = stack_body(missing, **options)
-    if clear:
-        body["clear_parameters"] = list(clear)
-    if rollback is not None:
-        body["disable_rollback"] = not rollback
-    if plan is not None:
-        body["plan"] = plan
+    body |= given_options({
+        "clear_parameters": list(clear) or None,
+        "disable_rollback": None if rollback is None else not rollback,
+        "plan": plan,
+    })  # fmt: skip
     ref = session.client.stacks.canonical(stack)
     if dry_run:
         answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)

@@ -64,11 +64,17 @@ def wait_for_stack(client: Client, operation: Operation, status: str) -> None:
     """
     Watch ``operation`` until the stack has ``status``.
 
-    Raises ClientError if the stack gets another status, or if another client's operation supersedes this one.
+    Raises ClientError if the stack gets another status, or if another client's operation supersedes this one, and
+    NotFound if the stack does not exist, unless it is to be deleted.
     """
     name = operation.ref.partition("/")[0]
-    with explaining_interrupt(f"{name} continues (`stoker stack show {name}`)", doing="watching"):
-        final = _display(client, operation)
+    try:
+        with explaining_interrupt(f"{name} continues (`stoker stack show {name}`)", doing="watching"):
+            final = _display(client, operation)
+    except NotFound:
+        if status == "DELETE_COMPLETE":
+            return
+        raise
     if final.superseded_by is None and final.status == status:
         return
     lines = failure_lines(final)
@@ -79,14 +85,6 @@ def wait_for_stack(client: Client, operation: Operation, status: str) -> None:
         raise ClientError(f"{name}: superseded by {other} {final.superseded_by.lower()} (`stoker stack events {name}`)")
     rest = logs_hint(final) if lines else failure_text(final.reason)
     raise ClientError(f"{name} is {final.status}{f': {rest}' if rest else ''}")
-
-
-def wait_deleted(client: Client, operation: Operation) -> None:
-    """Watch the deletion of a stack until the stack no longer exists, possibly from the beginning."""
-    try:
-        wait_for_stack(client, operation, "DELETE_COMPLETE")
-    except NotFound:
-        return
 
 
 def _display(client: Client, operation: Operation) -> Snapshot:

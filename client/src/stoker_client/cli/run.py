@@ -111,18 +111,11 @@ def _split(
     return servers, words or ()
 
 
-def _script(command_line: Sequence[str], file: str | None) -> str:
-    if bool(command_line) == bool(file):
+def _script(command: Sequence[str], file: str | None) -> str:
+    """Return the script: one word is a line of shell, several are a program and its arguments."""
+    if bool(command) == bool(file):
         raise click.UsageError("give either a command after -- or a script with --file")
-    return with_shebang(read_text(file, "--file")) if file else script_of(command_line)
-
-
-def script_of(command: Sequence[str]) -> str:
-    """Return the script for a command line: one word is a line of shell, several are a program and its arguments."""
-    line = command[0] if len(command) == 1 else shlex.join(command)
-    return f"{_SHEBANG}{line}\n"
-
-
-def with_shebang(script: str) -> str:
-    """Return ``script``, with an interpreter line for ``sh`` if it has none."""
+    if not file:
+        return f"{_SHEBANG}{command[0] if len(command) == 1 else shlex.join(command)}\n"
+    script = read_text(file, "--file")
     return script if script.startswith("#!") else _SHEBANG + script

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -26,7 +27,8 @@ from stoker_client.cli._output import (
 )
 from stoker_client.cli._session import Batch, Session
 from stoker_client.cli._stack_changes import create, emit_result, preview, update
-from stoker_client.cli._wait import failure_lines, wait_deleted, wait_for_stack
+from stoker_client.cli._wait import failure_lines, wait_for_stack
+from stoker_client.client import Client
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Stack
 from stoker_client.stacks import Operation, follow_events, read_events
@@ -49,29 +51,29 @@ def _is_status(status: str, selected: str | None) -> bool:
 
 
 def _operate(
-    stacks: Sequence[str],
-    begin: Callable[[str], Operation],
-    begun: str,
-    end: Callable[..., str] | None,
+    client: Client, stacks: Sequence[str], begin: Callable[[str], Operation], begun: str, status: str, *, wait: bool
 ) -> None:
-    """
-    Begin an operation on each stack: ``begun`` says so after the name. With ``end``, wait for each: it returns a line.
-    """
+    """Begin an operation on each stack: ``begun`` says so after the name. With ``wait``, wait for ``status``."""
 
     def start(stack: str) -> Operation:
         operation = begin(stack)
-        if end is None:
+        if not wait:
             echo(f"stack {stack}{begun}")
         return operation
 
+    def finish(operation: Operation) -> None:
+        wait_for_stack(client, operation, status)
+        ended = "deleted" if status == "DELETE_COMPLETE" else f"is {status}"
+        echo(f"stack {operation.ref.partition('/')[0]} {ended}")
+
     with Batch() as batch:
         started = batch.each(stacks, start)
-        if end is not None:
-            batch.each(started, lambda operation: echo(f"stack {operation.ref.partition('/')[0]} {end(operation)}"))
+        if wait:
+            batch.each(started, finish)
 
 
-def _add_action(action: str, word: str, help: str) -> None:
-    """Add the command for an action on complete stacks, which ends as ``word``."""
+def _add_action(action: str, help: str) -> None:
+    """Add the command for an action on complete stacks."""
 
     @stack.command(action, help=help)
     @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
@@ -79,17 +81,13 @@ def _add_action(action: str, word: str, help: str) -> None:
     @click.pass_obj
     def act(session: Session, stacks: Sequence[str], wait: bool) -> None:
         client = session.client
-
-        def end(operation: Operation) -> str:
-            wait_for_stack(client, operation, f"{word}_COMPLETE")
-            return f"is {word}_COMPLETE"
-
-        _operate(stacks, lambda stack: client.stacks.act(stack, action), f": {action} begun", end if wait else None)
+        begin = partial(client.stacks.act, action=action)
+        _operate(client, stacks, begin, f": {action} begun", f"{action.upper()}_COMPLETE", wait=wait)
 
 
-_add_action("check", "CHECK", "Check the resources of stacks.")
-_add_action("suspend", "SUSPEND", "Suspend stacks: run their deployments for this action.")
-_add_action("resume", "RESUME", "Resume suspended stacks.")
+_add_action("check", "Check the resources of stacks.")
+_add_action("suspend", "Suspend stacks: run their deployments for this action.")
+_add_action("resume", "Resume suspended stacks.")
 
 
 @stack.command("abandon")
@@ -156,16 +154,15 @@ def cancel(session: Session, stack: str, no_rollback: bool, wait: bool) -> None:
 def delete_stack(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> None:
     """Delete stacks and all of their resources."""
     confirm_deletion(f"stack {', '.join(stacks)}", yes=yes)
-    client = session.client
-
-    def end(operation: Operation) -> str:
-        wait_deleted(client, operation)
-        return "deleted"
-
-    def begin(stack: str) -> Operation:
-        return client.stacks.delete(client.stacks.canonical(stack))
-
-    _operate(stacks, begin, " is being deleted", end if wait else None)
+    stacks_api = session.client.stacks
+    _operate(
+        session.client,
+        stacks,
+        lambda stack: stacks_api.delete(stacks_api.canonical(stack)),
+        " is being deleted",
+        "DELETE_COMPLETE",
+        wait=wait,
+    )
 
 
 _EVENTS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
