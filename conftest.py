@@ -279,6 +279,12 @@ def fleet(heat):
     return Fleet(heat)
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of asynchronous tests."""
+    return "asyncio"
+
+
 @pytest.fixture
 def site(tmp_path, store):
     """The complete program in the test's process."""

@@ -107,7 +107,8 @@ def file_answer(content: bytes, digest: str | None = None) -> Response:
     return Response(200, content, {"etag": f'"{digest}"'}, "application/zip")
 
 
-def test_a_file_is_downloaded_once_and_authorized_at_each_use(monkeypatch):
+@pytest.mark.anyio
+async def test_a_file_is_downloaded_once_and_authorized_at_each_use(monkeypatch):
     requests = []
 
     def fetch(*answers: Response):
@@ -120,30 +121,27 @@ def test_a_file_is_downloaded_once_and_authorized_at_each_use(monkeypatch):
 
         return send
 
-    async def journey():
-        downloads = Downloads()
-        content, tag = file_answer(b"old"), file_answer(b"old").headers["etag"]
-        both = fetch(content, Response(304))
-        assert [answer.content for answer in await asyncio.gather(*(downloads.get("f", both) for _ in range(2)))] == [
-            b"old",
-            b"old",
-        ]
-        assert requests == ["", tag]
-        assert (await downloads.get("f", fetch(Response(404)))).status == 404  # not for this agent
-        assert (await downloads.get("f", fetch(file_answer(b"damaged", "0" * 64)))).content == b"damaged"
-        assert (await downloads.get("f", fetch(file_answer(b"new")))).content == b"new"
-        assert requests[2:] == [tag, tag, ""]
-        # The file that was not used for the longest time leaves.
-        monkeypatch.setattr("stoker_relay.downloads._BYTES", 7)
-        await downloads.get("g", fetch(file_answer(b"four")))
-        await downloads.get("f", fetch(Response(304)))
-        await downloads.get("h", fetch(file_answer(b"five")))
-        requests.clear()
-        for name in ("f", "g"):
-            await downloads.get(name, fetch(file_answer(b"again")))
-        assert [bool(each) for each in requests] == [True, False]
-
-    asyncio.run(journey())
+    downloads = Downloads()
+    content, tag = file_answer(b"old"), file_answer(b"old").headers["etag"]
+    both = fetch(content, Response(304))
+    assert [answer.content for answer in await asyncio.gather(*(downloads.get("f", both) for _ in range(2)))] == [
+        b"old",
+        b"old",
+    ]
+    assert requests == ["", tag]
+    assert (await downloads.get("f", fetch(Response(404)))).status == 404  # not for this agent
+    assert (await downloads.get("f", fetch(file_answer(b"damaged", "0" * 64)))).content == b"damaged"
+    assert (await downloads.get("f", fetch(file_answer(b"new")))).content == b"new"
+    assert requests[2:] == [tag, tag, ""]
+    # The file that was not used for the longest time leaves.
+    monkeypatch.setattr("stoker_relay.downloads._BYTES", 7)
+    await downloads.get("g", fetch(file_answer(b"four")))
+    await downloads.get("f", fetch(Response(304)))
+    await downloads.get("h", fetch(file_answer(b"five")))
+    requests.clear()
+    for name in ("f", "g"):
+        await downloads.get(name, fetch(file_answer(b"again")))
+    assert [bool(each) for each in requests] == [True, False]
 
 
 def poll_of(polls: Polls, server: str, etag: str = '"1"') -> RequestContext:
@@ -151,42 +149,38 @@ def poll_of(polls: Polls, server: str, etag: str = '"1"') -> RequestContext:
     return request_to(polls, {}, sent, Caller(server=server))
 
 
-def test_a_change_that_overtakes_the_answer_to_a_poll_is_not_lost():
+@pytest.mark.anyio
+async def test_a_change_that_overtakes_the_answer_to_a_poll_is_not_lost():
     """The stream and the answer come over two connections: the line may be there before an older 304."""
 
-    async def journey():
-        answers = [Response(304), Response(304), Response(200, b"new", {"ETag": '"3"'})]
+    answers = [Response(304), Response(304), Response(200, b"new", {"ETag": '"3"'})]
 
-        async def fetch(_):
-            if len(answers) == 2:
-                polls.apply({"a": 3}, [])
-            return answers.pop(0)
+    async def fetch(_):
+        if len(answers) == 2:
+            polls.apply({"a": 3}, [])
+        return answers.pop(0)
 
-        polls = Polls(fetch)
-        assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
-        polls.apply({"a": 2}, [])
-        assert (await polls.poll(poll_of(polls, "a"), 60)).content == b"new"
-
-    asyncio.run(journey())
+    polls = Polls(fetch)
+    assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
+    polls.apply({"a": 2}, [])
+    assert (await polls.poll(poll_of(polls, "a"), 60)).content == b"new"
 
 
-def test_a_relay_serves_a_limited_number_of_agents(monkeypatch):
+@pytest.mark.anyio
+async def test_a_relay_serves_a_limited_number_of_agents(monkeypatch):
     monkeypatch.setattr("stoker_relay.polls.MOST_AGENTS", 1)
 
-    async def journey():
-        polls = Polls(fetch=unchanged)
-        assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
-        with pytest.raises(Unavailable, match="serves 1 agents already"):
-            await polls.poll(poll_of(polls, "b"), 0)
-        assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
-        monkeypatch.setattr("stoker_relay.polls._GRACE_SECONDS", -1)
-        polls.changed.clear()
-        polls.expire()
-        assert polls.changed.is_set()
-        assert (await polls.poll(poll_of(polls, "b"), 0)).status == 304
-        assert polls.describe_agents() == {"0.1.0": ["b.key"]}
-
-    async def unchanged(_):
+    async def fetch(_):
         return Response(304)
 
-    asyncio.run(journey())
+    polls = Polls(fetch)
+    assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
+    with pytest.raises(Unavailable, match="serves 1 agents already"):
+        await polls.poll(poll_of(polls, "b"), 0)
+    assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
+    monkeypatch.setattr("stoker_relay.polls._GRACE_SECONDS", -1)
+    polls.changed.clear()
+    polls.expire()
+    assert polls.changed.is_set()
+    assert (await polls.poll(poll_of(polls, "b"), 0)).status == 304
+    assert polls.describe_agents() == {"0.1.0": ["b.key"]}

@@ -12,11 +12,15 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from stoker.http import event_stream
 from stoker.http.event_stream import Batch, Event, Streams
 from stoker.http.hold import Waiters
 from stoker.store.notifier import Notifier
 from support.handler_requests import request_to
+
+pytestmark = pytest.mark.anyio
 
 
 class Log:
@@ -104,7 +108,7 @@ async def until_received(count: int, *clients: Client) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_steady_output_is_read_with_pauses():
+async def test_steady_output_is_read_with_pauses():
     log = Log(1)
 
     async def write() -> None:
@@ -112,138 +116,106 @@ def test_steady_output_is_read_with_pauses():
             await asyncio.sleep(0.01)
             log.add(over=number == 39)
 
-    async def run() -> list[int]:
-        received, _ = await asyncio.gather(Client(app_of(log), log).task, write())
-        return received
-
-    assert asyncio.run(run()) == log.numbers
+    received, _ = await asyncio.gather(Client(app_of(log), log).task, write())
+    assert received == log.numbers
     # The first is before anything is sent, and what comes next is looked for at once.
     between = [later - sooner for sooner, later in pairwise(log.times)]
     assert all(each > 0.9 * event_stream.PAUSE_SECONDS for each in between[1:])
 
 
-def test_full_pages_of_output_are_read_one_after_the_other(monkeypatch):
+async def test_full_pages_of_output_are_read_one_after_the_other(monkeypatch):
     monkeypatch.setattr(LogReader, "pause", 60.0)
     log = Log(100, page=10)
     log.is_over = True
-
-    async def run() -> list[int]:
-        return await Client(app_of(log), log).task
-
-    assert asyncio.run(run()) == log.numbers
+    assert await Client(app_of(log), log).task == log.numbers
 
 
-def test_streams_of_one_subject_read_and_encode_a_change_once(monkeypatch):
+async def test_streams_of_one_subject_read_and_encode_a_change_once(monkeypatch):
     """A stream that begins later reads what the others have read."""
     monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)  # no read without a change
     log = Log(30, page=7)
-
-    async def run() -> list[list[int]]:
-        app = app_of(log)
-        clients = [Client(app, log) for _ in range(15)]
-        await until_received(30, *clients)
-        reads = len(log.reads)
-        clients.append(Client(app, log))
-        await until_received(30, *clients)
-        assert len(log.reads) == reads
-        log.add(3)
-        await until_received(33, *clients)
-        assert 1 <= len(log.reads) - reads <= 2
-        log.add(20, over=True)
-        received = await asyncio.gather(*(client.task for client in clients))
-        assert not app.streams.feeds
-        return received
-
-    assert asyncio.run(run()) == [log.numbers] * 16
+    app = app_of(log)
+    clients = [Client(app, log) for _ in range(15)]
+    await until_received(30, *clients)
+    reads = len(log.reads)
+    clients.append(Client(app, log))
+    await until_received(30, *clients)
+    assert len(log.reads) == reads
+    log.add(3)
+    await until_received(33, *clients)
+    assert 1 <= len(log.reads) - reads <= 2
+    log.add(20, over=True)
+    received = await asyncio.gather(*(client.task for client in clients))
+    assert not app.streams.feeds
+    assert received == [log.numbers] * 16
 
 
 class StateReader(LogReader):
     is_repeatable = True
 
 
-def test_a_stream_joins_those_that_began_elsewhere():
+async def test_a_stream_joins_those_that_began_elsewhere():
     log = Log(30)
-
-    async def run() -> tuple[list[int], list[int], int]:
-        app = app_of(log)
-        streams = [await open_stream(app, StateReader(log, after)) for after in (0, 20, 25)]
-        reads = len(log.reads)
-        log.add(4, over=True)
-        first, *others = [await receive(stream.chunks) for stream in streams]
-        for stream in streams:
-            stream.leave()
-        assert others == [log.numbers[20:], log.numbers[25:]]
-        assert not app.streams.feeds
-        return first, log.numbers, len(log.reads) - reads
-
-    first, numbers, reads = asyncio.run(run())
+    app = app_of(log)
+    streams = [await open_stream(app, StateReader(log, after)) for after in (0, 20, 25)]
+    reads = len(log.reads)
+    log.add(4, over=True)
+    first, *others = [await receive(stream.chunks) for stream in streams]
+    for stream in streams:
+        stream.leave()
+    assert others == [log.numbers[20:], log.numbers[25:]]
+    assert not app.streams.feeds
+    first, numbers, reads = first, log.numbers, len(log.reads) - reads
     assert (first, reads) == (numbers, 1)
 
 
-def test_a_client_that_is_too_slow_loses_its_stream_and_no_other_does(monkeypatch):
+async def test_a_client_that_is_too_slow_loses_its_stream_and_no_other_does(monkeypatch):
     monkeypatch.setattr(event_stream, "_MOST_BYTES", 200)
     log = Log(5)
-
-    async def run() -> tuple[list[int], list[int], list[int]]:
-        app = app_of(log)
-        slow = await open_stream(app, LogReader(log))
-        begin = await receive(slow.chunks, lambda numbers: len(numbers) >= 5)
-        slow = await open_stream(app, LogReader(log))
-        fast = Client(app, log)
-        for count in range(5, 30, 5):
-            await until_received(count, fast)
-            log.add(5)
-        late = Client(app, log)
-        await until_received(30, fast, late)
-        log.add(over=True)
-        lost = await receive(slow.chunks)
-        assert (begin, lost) == (list(range(5)), [])
-        return await fast.task, await late.task, log.numbers
-
-    fast, late, numbers = asyncio.run(run())
+    app = app_of(log)
+    slow = await open_stream(app, LogReader(log))
+    begin = await receive(slow.chunks, lambda numbers: len(numbers) >= 5)
+    slow = await open_stream(app, LogReader(log))
+    fast = Client(app, log)
+    for count in range(5, 30, 5):
+        await until_received(count, fast)
+        log.add(5)
+    late = Client(app, log)
+    await until_received(30, fast, late)
+    log.add(over=True)
+    lost = await receive(slow.chunks)
+    assert (begin, lost) == (list(range(5)), [])
+    fast, late, numbers = await fast.task, await late.task, log.numbers
     assert fast == late == numbers
 
 
-def test_only_what_was_notified_is_read_after_the_beginning():
+async def test_only_what_was_notified_is_read_after_the_beginning():
     log = Log(1)
-
-    async def run() -> None:
-        app = app_of(log)
-        client = Client(app, log)
-        await until_received(1, client)
-        log.add(over=True)
-        await client.task
-
-    asyncio.run(run())
+    app = app_of(log)
+    client = Client(app, log)
+    await until_received(1, client)
+    log.add(over=True)
+    await client.task
     assert log.reads[0] is None
     assert set(map(str, map(sorted, filter(None, log.reads)))) == {"['t']"}
 
 
-def test_a_quiet_stream_is_kept_alive(monkeypatch):
+async def test_a_quiet_stream_is_kept_alive(monkeypatch):
     monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 0.2)
     log = Log(1)
-
-    async def run() -> list[bytes]:
-        reply = await open_stream(app_of(log), LogReader(log))
-        try:
-            return [await asyncio.wait_for(anext(reply.chunks), 60) for _ in range(4)]
-        finally:
-            reply.leave()
-
-    assert asyncio.run(run())[2:] == [b":\n\n"] * 2
+    reply = await open_stream(app_of(log), LogReader(log))
+    lines = [await asyncio.wait_for(anext(reply.chunks), 60) for _ in range(4)]
+    reply.leave()
+    assert lines[2:] == [b":\n\n"] * 2
 
 
-def test_the_end_of_the_server_ends_a_stream():
+async def test_the_end_of_the_server_ends_a_stream():
     log = Log(1)
-
-    async def run() -> list[int]:
-        app = app_of(log)
-        client = Client(app, log)
-        await until_received(1, client)
-        app.waiters.close()
-        return await asyncio.wait_for(client.task, 60)
-
-    assert asyncio.run(run()) == [0]
+    app = app_of(log)
+    client = Client(app, log)
+    await until_received(1, client)
+    app.waiters.close()
+    assert await asyncio.wait_for(client.task, 60) == [0]
 
 
 def test_an_event_names_its_subject():

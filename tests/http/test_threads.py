@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from stoker.http.threads import Limit, in_thread
 from stoker.model.errors import TooManyRequests
+
+pytestmark = pytest.mark.anyio
 
 
 class Work:
@@ -26,17 +28,13 @@ class Work:
         return key
 
 
-def run(test: Callable[..., Any], **sizes: int) -> None:
-    limit = Limit("test", **{"threads": 4, "share": 2, "waiting": 6, "waiting_share": 3, **sizes})
-
-    async def body() -> None:
-        work = Work()
-        try:
-            await test(limit, work)
-        finally:
-            work.go.set()
-
-    asyncio.run(body())
+@asynccontextmanager
+async def limited(**sizes: int) -> AsyncIterator[tuple[Limit, Work]]:
+    limit, work = Limit("test", **{"threads": 4, "share": 2, "waiting": 6, "waiting_share": 3, **sizes}), Work()
+    try:
+        yield limit, work
+    finally:
+        work.go.set()
     assert (limit._calls, limit._lines) == (0, {})
 
 
@@ -50,19 +48,17 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_one_key_cannot_occupy_all_threads():
-    async def test(limit: Limit, work: Work) -> None:
+async def test_one_key_cannot_occupy_all_threads():
+    async with limited() as (limit, work):
         tasks = start(limit, work, "a", "a", "a", "a", "b", "c")
         await until(lambda: len(work.begun) == 4)
         assert sorted(work.begun) == ["a", "a", "b", "c"]
         work.go.set()
         assert sorted(await asyncio.gather(*tasks)) == ["a", "a", "a", "a", "b", "c"]
 
-    run(test)
 
-
-def test_a_call_beyond_the_queue_is_refused():
-    async def test(limit: Limit, work: Work) -> None:
+async def test_a_call_beyond_the_queue_is_refused():
+    async with limited() as (limit, work):
         tasks = start(limit, work, *"aaaaa")
         await until(lambda: limit._calls == 5)
         with pytest.raises(TooManyRequests):
@@ -75,22 +71,18 @@ def test_a_call_beyond_the_queue_is_refused():
         work.go.set()
         await asyncio.gather(*tasks)
 
-    run(test)
 
-
-def test_keys_take_turns():
-    async def test(limit: Limit, work: Work) -> None:
+async def test_keys_take_turns():
+    async with limited(threads=1, share=1) as (limit, work):
         tasks = start(limit, work, *"aaabbc")
         await until(lambda: len(work.begun) == 1)
         work.go.set()
         await asyncio.gather(*tasks)
         assert work.begun == list("abcaba")
 
-    run(test, threads=1, share=1)
 
-
-def test_a_cancelled_call_releases_its_place():
-    async def test(limit: Limit, work: Work) -> None:
+async def test_a_cancelled_call_releases_its_place():
+    async with limited(threads=1) as (limit, work):
         running, waiting = start(limit, work, "a", "a")
         await until(lambda: limit._calls == 2)
         waiting.cancel()
@@ -100,12 +92,8 @@ def test_a_cancelled_call_releases_its_place():
         work.go.set()
         await running
 
-    run(test, threads=1)
 
-
-def test_errors_reach_the_caller():
-    async def test(limit: Limit, work: Work) -> None:
+async def test_errors_reach_the_caller():
+    async with limited() as (limit, _):
         with pytest.raises(ZeroDivisionError):
             await limit.run("a", lambda: 1 / 0)
-
-    run(test)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from stoker.http.hold import Waiter, Waiters
 from stoker.store.notifier import Notifier
+
+pytestmark = pytest.mark.anyio
 
 
 async def wait(waiters: Waiters, topic: str, seconds: float, *, may_end_early: bool = False) -> bool:
@@ -22,82 +26,64 @@ def count_timers(monkeypatch, loop: asyncio.AbstractEventLoop) -> list[float]:
     return timers
 
 
-def test_a_wait_ends_with_its_notification_or_with_its_time():
-    async def run() -> None:
-        notifier = Notifier()
-        waiters = Waiters(notifier)
-        long, short = (asyncio.ensure_future(wait(waiters, "s/1", seconds)) for seconds in (3600, 0.05))
-        assert await short is False
-        assert not long.done()
-        notifier.notify({"s/1": 1})
-        assert await long is True
-
-    asyncio.run(run())
+async def test_a_wait_ends_with_its_notification_or_with_its_time():
+    notifier = Notifier()
+    waiters = Waiters(notifier)
+    long, short = (asyncio.ensure_future(wait(waiters, "s/1", seconds)) for seconds in (3600, 0.05))
+    assert await short is False
+    assert not long.done()
+    notifier.notify({"s/1": 1})
+    assert await long is True
 
 
-def test_no_wait_ends_before_its_time():
-    async def run() -> None:
-        waiters, loop = Waiters(Notifier()), asyncio.get_running_loop()
-        for seconds in (0.0, 0.001, 0.1, 0.11):
-            begun = loop.time()
-            assert await wait(waiters, "s/1", seconds) is False
-            assert loop.time() - begun >= seconds
-
-    asyncio.run(run())
+async def test_no_wait_ends_before_its_time():
+    waiters, loop = Waiters(Notifier()), asyncio.get_running_loop()
+    for seconds in (0.0, 0.001, 0.1, 0.11):
+        begun = loop.time()
+        assert await wait(waiters, "s/1", seconds) is False
+        assert loop.time() - begun >= seconds
 
 
-def test_waits_that_end_together_share_a_timer(monkeypatch):
-    async def run() -> None:
-        waiters = Waiters(Notifier())
-        timers = count_timers(monkeypatch, asyncio.get_running_loop())
-        waits = [asyncio.ensure_future(wait(waiters, f"s/{number}", 30)) for number in range(100)]
-        await asyncio.sleep(0)
-        assert len(timers) == 1
-        waiters.close()
-        assert await asyncio.gather(*waits) == [True] * 100
-
-    asyncio.run(run())
+async def test_waits_that_end_together_share_a_timer(monkeypatch):
+    waiters = Waiters(Notifier())
+    timers = count_timers(monkeypatch, asyncio.get_running_loop())
+    waits = [asyncio.ensure_future(wait(waiters, f"s/{number}", 30)) for number in range(100)]
+    await asyncio.sleep(0)
+    assert len(timers) == 1
+    waiters.close()
+    assert await asyncio.gather(*waits) == [True] * 100
 
 
-def test_polls_that_began_together_end_at_different_times(monkeypatch):
-    async def run() -> None:
-        waiters = Waiters(Notifier())
-        timers = count_timers(monkeypatch, asyncio.get_running_loop())
-        polls = [asyncio.ensure_future(wait(waiters, f"s/{number}", 30, may_end_early=True)) for number in range(1000)]
-        await asyncio.sleep(0)
-        assert len(timers) > 100
-        assert min(timers) >= 15
-        assert max(timers) <= 30.2
-        waiters.close()
-        await asyncio.gather(*polls)
-
-    asyncio.run(run())
+async def test_polls_that_began_together_end_at_different_times(monkeypatch):
+    waiters = Waiters(Notifier())
+    timers = count_timers(monkeypatch, asyncio.get_running_loop())
+    polls = [asyncio.ensure_future(wait(waiters, f"s/{number}", 30, may_end_early=True)) for number in range(1000)]
+    await asyncio.sleep(0)
+    assert len(timers) > 100
+    assert min(timers) >= 15
+    assert max(timers) <= 30.2
+    waiters.close()
+    await asyncio.gather(*polls)
 
 
-def test_polls_that_began_at_different_times_are_held_until_their_ends(monkeypatch):
-    async def run() -> None:
-        waiters = Waiters(Notifier())
-        timers = count_timers(monkeypatch, asyncio.get_running_loop())
-        polls = [
-            asyncio.ensure_future(wait(waiters, f"s/{number}", 30 + number % 30, may_end_early=True))
-            for number in range(600)
-        ]
-        await asyncio.sleep(0)
-        assert len(timers) == 30
-        assert min(timers) >= 30
-        waiters.close()
-        await asyncio.gather(*polls)
-
-    asyncio.run(run())
+async def test_polls_that_began_at_different_times_are_held_until_their_ends(monkeypatch):
+    waiters = Waiters(Notifier())
+    timers = count_timers(monkeypatch, asyncio.get_running_loop())
+    polls = [
+        asyncio.ensure_future(wait(waiters, f"s/{number}", 30 + number % 30, may_end_early=True))
+        for number in range(600)
+    ]
+    await asyncio.sleep(0)
+    assert len(timers) == 30
+    assert min(timers) >= 30
+    waiters.close()
+    await asyncio.gather(*polls)
 
 
-def test_a_cancelled_wait_leaves_nothing_behind():
-    async def run() -> None:
-        waiters = Waiters(Notifier())
-        cancelled, other = (asyncio.ensure_future(wait(waiters, "s/1", 0.05)) for _ in range(2))
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        assert await other is False
-        assert waiters.count() == 0
-
-    asyncio.run(run())
+async def test_a_cancelled_wait_leaves_nothing_behind():
+    waiters = Waiters(Notifier())
+    cancelled, other = (asyncio.ensure_future(wait(waiters, "s/1", 0.05)) for _ in range(2))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    assert await other is False
+    assert waiters.count() == 0
