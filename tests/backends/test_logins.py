@@ -44,17 +44,13 @@ def names(stoker, url):
     return {each["name"] for each in ask("GET", f"{url}/v2/queues", headers=headers).body["queues"]}
 
 
-def test_the_backends_accept_tokens_of_stoker(guarded):
+def test_the_backends_accept_tokens_of_stoker_and_of_an_entry_of_clouds_yaml(guarded):
     stoker, url = guarded
     assert ask("GET", f"{url}/v2/queues", headers={"X-Project-Id": stoker.project}).status == 401
     stack, queue = through(stoker, "ours")
     assert queue in names(stoker, url)
     assert stoker.heat("DELETE", stack).status == 204
     stoker.until(lambda: not names(stoker, url))
-
-
-def test_the_backends_use_an_entry_of_clouds_yaml(guarded):
-    stoker, url = guarded
     assert stoker.stop() == 0
     said = stoker.environment
     auth = {

@@ -113,9 +113,3 @@ def test_a_backend_that_hangs_does_not_delay_requests(tmp_path, database_url):
             waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=1)
             stack = created(stoker, "deadline", template({"h": handle, "w": waiting}))
             stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED")
-
-
-@pytest.mark.parametrize("token", ["x", "signal.x.y", f"signal.{'0' * 8}-0000-4000-8000-{'0' * 12}.{'0' * 64}"])
-def test_calls_to_the_path_of_a_disabled_service_name_the_external_one(tmp_path, database_url, token):
-    with served(tmp_path, database=database_url) as stoker:
-        assert stoker.request("POST", f"/signals/{token}", b"{}").status == 404

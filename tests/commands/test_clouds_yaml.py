@@ -30,15 +30,11 @@ def offer(path: Path, wanted=WANTED, state: Path = STATE) -> str:
     return login.offer_cloud_entry(path, wanted, state)
 
 
-def test_a_new_clouds_yaml_is_readable_only_by_its_owner(path):
+def test_a_new_clouds_yaml_is_readable_only_by_its_owner_and_updated(path):
     assert "OS_CLOUD=stoker" in offer(path)
     assert yaml.safe_load(path.read_text()) == {"clouds": {"stoker": WANTED}}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.name for each in path.parent.iterdir()] == ["clouds.yaml"]
-
-
-def test_the_file_of_the_same_installation_is_updated(path):
-    offer(path)
     assert "OS_CLOUD=stoker" in offer(path, CHANGED)
     assert yaml.safe_load(path.read_text()) == {"clouds": {"stoker": CHANGED}}
 

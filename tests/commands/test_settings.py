@@ -27,9 +27,11 @@ def file(tmp_path):
 
 
 def test_flags_precede_the_environment_and_the_environment_the_file(file):
-    toml = file('host = "file"\nport = 1\nlog_level = "file"\ntoken_hours = 7\n')
+    toml = file('host = "file"\nport = 1\nlog_level = "file"\ntoken_hours = 7\ninsecure_http = true\n')
     environment = {"STOKER_HOST": "environment", "STOKER_PORT": "2", "OTHER": "x"}
-    loaded = settings.load({"host": "flag", "port": None, "log_level": None}, environment, toml)
+    flags = {"host": "flag", "port": None, "log_level": None, "insecure_http": False}
+    loaded = settings.load(flags, environment, toml)
+    assert loaded.insecure_http is False
     assert (loaded.host, loaded.port, loaded.log_level, loaded.token_hours) == ("flag", 2, "file", 7)
     assert loaded.stack_action_timeout == 3600
 
@@ -49,10 +51,6 @@ def test_boolean_settings_accept_several_words(said, meant):
     assert settings.load({}, {"STOKER_INSECURE_HTTP": said}, None).insecure_http is meant
 
 
-def test_a_flag_may_disable_what_the_file_enables(file):
-    assert settings.load({"insecure_http": False}, {}, file("insecure_http = true\n")).insecure_http is False
-
-
 @pytest.mark.parametrize(
     ("name", "said", "message"),
     [
@@ -63,6 +61,7 @@ def test_a_flag_may_disable_what_the_file_enables(file):
         ("PUBLIC_URL", "stoker.example.org", "public_url"),
         ("TOKEN_HOURS", "a day", "TOKEN_HOURS"),
         ("METRICS_TOKEN", "short", "metrics_token must have at least 32 bytes, not 5"),
+        ("DEPLOYMENT_POLICY", "stack", "deployment_policy must be STACK or PROJECT, not 'stack'"),
         ("RETENTION_DAYS", "-1", "retention_days must be from 0 to 36500, not -1"),
     ],
 )
@@ -140,18 +139,6 @@ def test_the_default_file_is_optional_and_a_named_one_required(tmp_path, monkeyp
         settings.load({}, {}, named)
 
 
-def test_the_sites_policy_is_one_of_its_values():
-    assert settings.load({"deployment_policy": "STACK"}, {}, None).deployment_policy == "STACK"
-    with pytest.raises(Invalid, match="deployment_policy must be STACK or PROJECT, not 'stack'"):
-        settings.load({}, {"STOKER_DEPLOYMENT_POLICY": "stack"}, None)
-
-
-def test_every_setting_has_a_help_text():
-    described = settings.describe_settings()
-    assert len(described) > 10
-    assert all(setting.help.endswith(".") for setting in described)
-
-
 SECRET = "0123456789abcdef" * 2
 
 
@@ -216,7 +203,10 @@ def test_the_help_lists_every_setting_in_its_group():
     text = serve.get_help(click.Context(serve))
     assert "\nAddresses and TLS:\n  --host TEXT" in text
     assert "Port to listen on (default: 8004)." in text
-    groups = {setting.group for setting in settings.describe_settings()}
+    described = settings.describe_settings()
+    assert len(described) > 10
+    assert all(setting.help.endswith(".") for setting in described)
+    groups = {setting.group for setting in described}
     assert [group for group in groups if text.count(f"\n{group}:\n") != 1] == []
     assert [name for name in SECRETS if f"--{name.replace('_', '-')} " in text] == []
     assert [name for name in SECRETS if f"--{name.replace('_', '-')}-file " not in text] == []
