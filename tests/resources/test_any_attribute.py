@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.model.errors import StokerError
+from stoker.stacks.engine.session import LiveScope
 from stoker.stacks.outputs import prime_stack
-from stoker.stacks.templates.scope import LiveScope
 from stoker.store import rows
 from stoker.store import stacks as stored
 from support.databases import alternate

@@ -19,7 +19,7 @@ from stoker.resources.base import WAKE, TakesSignals
 from stoker.resources.properties import Property
 from stoker.stacks import outputs
 from stoker.stacks.engine import DEADLINE
-from stoker.stacks.templates.scope import all_attributes
+from stoker.stacks.engine.session import all_attributes
 from stoker.store import rows
 from stoker.store import stacks as stored_stacks
 from support.databases import alternate

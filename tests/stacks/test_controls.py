@@ -8,8 +8,7 @@ from stoker.deployments import service
 from stoker.model.errors import EntityNotFound, Invalid, InvalidBreakPointHook, StokerError
 from stoker.model.stack import Action
 from stoker.stacks import signals
-from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.scope import all_attributes
+from stoker.stacks.engine.session import StackSession, all_attributes
 from stoker.store import configs, stacks
 from support.fleet import Fleet
 from support.templates import chain, config, define, deployment, server, template

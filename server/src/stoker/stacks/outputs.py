@@ -13,8 +13,7 @@ from stoker import hot
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.scope import LiveScope
+from stoker.stacks.engine.session import LiveScope, StackSession
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
 

@@ -21,7 +21,7 @@ from stoker.model.stack import Action, Resource, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.properties import Property
 from stoker.resources.roles import Members, NestedSpec, escape
-from stoker.stacks.templates.scope import LiveScope
+from stoker.stacks.engine.session import LiveScope
 from stoker.store import stacks
 from stoker.types import nested_stacks, rollout
 from stoker.types.nested_stacks import NestedType

@@ -37,9 +37,9 @@ from stoker.resources.base import (
 from stoker.resources.roles import HasNestedStack, NestedSpec, describe_missing, takes_place
 from stoker.stacks import operations, outputs
 from stoker.stacks.engine import Engine
+from stoker.stacks.engine.session import LiveScope
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
-from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, rows, stacks
 from stoker.types import deployment_runs
 

@@ -13,7 +13,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
 from stoker.resources.roles import Members
-from stoker.stacks.templates.scope import LiveScope
+from stoker.stacks.engine.session import LiveScope
 from stoker.types import nested_stacks, rollout
 from stoker.types.group_base import GroupType
 from stoker.types.rollout import BATCHES, MIN_IN_SERVICE

@@ -11,7 +11,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker.resources.properties import Property, PropertyError
 from stoker.resources.roles import Members, RunsConfig
-from stoker.stacks.templates.scope import LiveScope
+from stoker.stacks.engine.session import LiveScope
 from stoker.store import resources, server_lists, servers
 from stoker.types import deployment_runs, label_groups, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType

@@ -18,10 +18,9 @@ from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.stack import Action, Resource, Stack, Status
 from stoker.resources.base import TakesSignals
 from stoker.stacks import operations, signals
-from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.session import StackSession, all_attributes
 from stoker.stacks.operations import no_resource
 from stoker.stacks.outputs import prime_stack, prime_tree
-from stoker.stacks.templates.scope import all_attributes
 from stoker.store import deployments, documents, resources, rows, servers, stacks
 from stoker.store.tx import Tx
 

@@ -26,8 +26,7 @@ from stoker.model.stack import Action, Resource, Status, StepState
 from stoker.resources import properties as schemas
 from stoker.resources.base import USER, ResourceType, TakesBack
 from stoker.resources.properties import PropertyError
-from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.scope import LiveScope
+from stoker.stacks.engine.session import LiveScope, StackSession
 
 #: Parts of a definition, besides the properties, whose change requires an update.
 _PARTS = ("metadata", "update_policy")

@@ -1,9 +1,12 @@
-"""The unit of work on one stack in one transaction: its resources, events and plan, read once and written together."""
+"""
+The unit of work on one stack in one transaction: its resources, events and plan, read once and written together, and
+the values of references to them.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -12,9 +15,10 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from stoker import hot
-from stoker.model.errors import Conflict
+from stoker.hot import ALL_ATTRIBUTES, select
+from stoker.model.errors import Conflict, InvalidTemplateReference, StackValidationFailed, StokerError
 from stoker.model.stack import Action, Event, Phase, Resource, Stack, Status
-from stoker.resources.base import Context, ResourceType
+from stoker.resources.base import Context, NoSuchAttribute, ResourceType
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.plan import Plan
 from stoker.store import events, resources, rows, stacks
@@ -316,3 +320,81 @@ class StackSession:
                 self.tx, self.stack.id, definition.name, definition.type, data, definition=mapped, requires=requires
             )
         )
+
+
+def all_attributes(session: StackSession, resource: Resource) -> dict[str, Any]:
+    """Return all attributes by name. An unavailable attribute is null."""
+    if resource.action in (Action.INIT, Action.DELETE):
+        return {}
+    kind = session.type_of(resource)
+    shown = {}
+    for name in kind.attribute_names(session.context, resource):
+        try:
+            shown[name] = kind.attribute_at(session.context, resource, name, ())
+        except (NoSuchAttribute, StokerError):
+            shown[name] = None
+    return shown
+
+
+#: Every resource has this attribute: its representation in its own API, null for types without one.
+SHOW = "show"
+
+
+class LiveScope:
+    """Evaluates with existing resources. Loads only what functions read. Implements ``hot.Scope``."""
+
+    def __init__(self, session: StackSession) -> None:
+        self._session = session
+        self.version = session.stack.version
+        self.budget = session.engine.budget(session.tx)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the current resources, which the session has read."""
+        return self._session.resources.names()
+
+    def has(self, name: str) -> bool:
+        """Return whether the stack has a resource of this name."""
+        return self._session.resources.find(name) is not None
+
+    def parameter(self, name: str) -> Any:
+        """Return the value of a parameter."""
+        return self._session.parameters[name]
+
+    def resource_id(self, name: str) -> Any:
+        """Return the value of ``get_resource``. Raises InvalidTemplateReference."""
+        resource = self._session.resources.find(name)
+        if resource is None:
+            raise InvalidTemplateReference(f'The specified reference "{name}" is incorrect.')
+        return self._session.type_of(resource).reference(self._session.context, resource)
+
+    def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
+        """Return an attribute, or its part at the path. Raises StackValidationFailed for an unknown attribute."""
+        resource = self._session.resources.find(name)
+        if resource is None or resource.action in (Action.INIT, Action.DELETE):
+            return None
+        if attribute == ALL_ATTRIBUTES:
+            return all_attributes(self._session, resource)
+        kind = self._session.type_of(resource)
+        try:
+            return kind.attribute_at(self._session.context, resource, attribute, tuple(path))
+        except NoSuchAttribute:
+            if attribute == SHOW:
+                return select(kind.show(self._session.context, resource), path)
+            raise describe_incorrect(name, attribute) from None
+
+    def file(self, name: str) -> str:
+        """Return the text of a file of the template. Raises KeyError."""
+        return stacks.source(self._session.tx, self._session.stack.root_id).files[name]
+
+    def facade(self, part: str) -> Any:
+        """Return a part of the parent's resource that the stack implements. Raises StackValidationFailed."""
+        resource = self._session.facade
+        if resource is None:
+            raise StackValidationFailed("resource_facade is for nested templates: this stack is in no other.")
+        return resource.metadata if part == "metadata" else resource.definition.get(part)
+
+
+def describe_incorrect(name: str, attribute: str) -> StackValidationFailed:
+    """Return the error for a reference to an attribute that the resource does not have."""
+    return StackValidationFailed(f"The Referenced Attribute ({name} {attribute}) is incorrect.")

@@ -29,10 +29,9 @@ from stoker.resources.roles import (
 )
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import DesiredResource
-from stoker.stacks.engine.session import StackSession, new_resource
+from stoker.stacks.engine.session import LiveScope, StackSession, new_resource
 from stoker.stacks.templates.outline import Change, Kind, StackChanges
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
-from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, servers, stacks
 from stoker.store.tx import Tx
 
