@@ -16,7 +16,7 @@ from bench.stoker import running_stoker
 from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind
 from stoker.store import (
-    deployments,
+    documents,
     migrate,
     rows,
     server_lists,
@@ -97,7 +97,7 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[Stateme
         ),
         "servers by id": (servers.SERVERS._several, {"ids": ids}),
         "facts of a page": (servers._SUMMARIES._several, {"ids": ids}),
-        "runs of a batch of polls": (deployments._TO_RUN, {"ids": ids}),
+        "runs of a batch of polls": (documents._TO_RUN, {"ids": ids}),
     }
 
 

@@ -17,7 +17,7 @@ from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
-from stoker.store import deployments, rows, servers, stacks
+from stoker.store import deployments, documents, rows, servers, stacks
 from stoker.types.planned_runs import Planner
 from support.clock import age
 from support.fleet import Fleet
@@ -117,7 +117,7 @@ class Story:
         """Return the runs in the server's document, with names such as ``CREATE1``."""
         with self.heat.store.read() as tx:
             listed = []
-            for run in deployments.to_run(tx, self.server.id):
+            for run in documents.to_run(tx, self.server.id):
                 deployment = deployments.get(tx, run.deployment_id)
                 inputs = {entry["name"]: entry.get("value") for entry in rows.load(run.body)["inputs"]}
                 if not deployment.cancelling:

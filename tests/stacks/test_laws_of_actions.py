@@ -13,7 +13,7 @@ from stoker.model.errors import StokerError
 from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition, signals
 from stoker.stacks.operations import Options
-from stoker.store import deployments, resources, rows, stacks
+from stoker.store import deployments, documents, resources, rows, stacks
 from stoker.store.open import Store
 from support.fleet import Fleet
 from support.search import examples
@@ -87,7 +87,7 @@ class Life:
         with self.heat.store.read() as tx:
             listed = []
             for server in self.servers:
-                for run in deployments.to_run(tx, server):
+                for run in documents.to_run(tx, server):
                     inputs = {entry["name"]: entry.get("value") for entry in rows.load(run.body)["inputs"]}
                     deployment = deployments.get(tx, run.deployment_id)
                     if not deployment.cancelling:

@@ -385,11 +385,11 @@ def test_only_an_admitted_project_runs_on_the_server(heat):
     assert "web1" not in str(refused.value)
     assert (mine.admitted, theirs.admitted) == (False, True)
     assert [id for id, _ in heat.to_run(ID)] == [mine.id, theirs.id]
-    assert [len(heat.read(deployments.bodies, ID, project)) for project in "pqr"] == [2, 1, 0]
+    assert [len(heat.read(documents.bodies, ID, project)) for project in "pqr"] == [2, 1, 0]
     with heat.store.read() as tx:
-        deployments.prime_bodies(tx, [ID, "none"])
-        assert [len(deployments.bodies(tx, ID, project)) for project in "pqr"] == [2, 1, 0]
-        assert deployments.bodies(tx, "none", "p") == []
+        documents.prime_bodies(tx, [ID, "none"])
+        assert [len(documents.bodies(tx, ID, project)) for project in "pqr"] == [2, 1, 0]
+        assert documents.bodies(tx, "none", "p") == []
     heat.report(theirs)
     assert [id for id, _ in heat.to_run(ID)] == [mine.id]
     assert log(heat, "q") == [], "it is the server's own project that is told"

@@ -11,7 +11,7 @@ from stoker.deployments.run_plan import REMEDY, RunRequest
 from stoker.model.config import Content
 from stoker.model.deployment import UNDO
 from stoker.model.errors import Invalid
-from stoker.store import deployments, rows, servers
+from stoker.store import deployments, documents, rows, servers
 from support.fleet import Fleet
 from support.templates import config, define, template
 
@@ -46,7 +46,7 @@ def on(server_id, option=SCRIPT, **more):
 def entry(heat, server_id):
     """The only run in the document of a server, with its mode."""
     with heat.store.read() as tx:
-        (run,) = deployments.to_run(tx, server_id)
+        (run,) = documents.to_run(tx, server_id)
         return {**rows.load(run.body), "mode": run.mode}
 
 
@@ -115,7 +115,7 @@ def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
     stack = heat.delete(signal(heat, heat.create(on(old.id, True))))
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
     assert f"The agent of server {old.name} does not know how to undo" in stack.reason
-    assert heat.read(deployments.to_run, old.id) == []
+    assert heat.read(documents.to_run, old.id) == []
 
 
 @pytest.mark.parametrize("is_polling", [False, True])

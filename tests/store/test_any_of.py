@@ -20,7 +20,7 @@ QUERIES = {
     "configs.prime": configs._SEVERAL,
     "deployments.prime": deployments._DEPLOYMENTS._several.for_update,
     "deployments.find_owners": deployments._OWNERS,
-    "deployments.to_run_on": deployments._TO_RUN,
+    "documents.to_run_on": documents._TO_RUN,
     "documents.agent_heads": documents._AGENT_HEADS,
     "servers.prime_governed": servers._SEVERAL_STAYING,
     "servers.prime": servers.SERVERS._several,
@@ -42,5 +42,5 @@ def test_queries_for_several_ids_scan_no_table(store, name):
             plan = [row[0] for row in psycopg.RawCursor(driver).execute(explain, ["[]"]).fetchall()]
             assert [line for line in plan if "Seq Scan" in line] == []
     assert plan
-    if name == "deployments.to_run_on":  # reads no deployments that have ended
+    if name == "documents.to_run_on":  # reads no deployments that have ended
         assert [line for line in plan if "ix_deployments_to_run" in line]

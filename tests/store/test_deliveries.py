@@ -8,18 +8,18 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from stoker.store import deployments, held_runs
+from stoker.store import deployments, documents, held_runs
 from support.deployments import begin
 
 
 def unsent(store, project):
     with store.read() as tx:
-        return [id for id, _ in deployments.unsent(tx, "s", project)]
+        return [id for id, _ in documents.unsent(tx, "s", project)]
 
 
 def unreceived(store):
     with store.read() as tx:
-        entries = deployments.to_run(tx, "s")
+        entries = documents.to_run(tx, "s")
         return {entry.deployment_id: not entry.is_unsent for entry in entries if entry.is_unreceived}
 
 
@@ -70,7 +70,7 @@ def test_each_project_has_its_own_runs_on_an_unknown_server(store):
     assert unsent(store, "r") == []
     assert unreceived(store) == {made.id: False, "theirs": False}
     with store.read() as tx:
-        assert len(deployments.bodies(tx, "s", "p")) == len(deployments.bodies(tx, "s", "q")) == 1
+        assert len(documents.bodies(tx, "s", "p")) == len(documents.bodies(tx, "s", "q")) == 1
 
 
 @pytest.mark.parametrize(

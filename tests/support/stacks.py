@@ -34,7 +34,7 @@ from stoker.stacks.adoption import Adoption
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare, prepare_change
-from stoker.store import deployments, events, stacks
+from stoker.store import deployments, documents, events, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -263,7 +263,7 @@ class World:
 
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         """Return the ids and bodies of the runs in a server's document."""
-        return [(run.deployment_id, run.body) for run in self.read(deployments.to_run, server_id)]
+        return [(run.deployment_id, run.body) for run in self.read(documents.to_run, server_id)]
 
 
 def has_provider() -> bool:

@@ -9,7 +9,7 @@ from stoker.deployments import runs, service
 from stoker.deployments.run_end import DEADLINE
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
-from stoker.store import configs, deployments, targets, triggers
+from stoker.store import configs, deployments, documents, targets, triggers
 from stoker.triggers.lifecycle import SHARE
 from support.clock import age
 from support.statements import recorded_statements
@@ -137,7 +137,7 @@ def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
     reasons = {each.deployment_id: each.status_reason for each in fleet.targets(trigger)}
     assert reasons[waiting.id] == "Cancelled by bob before it was delivered"
     assert fleet.world.to_run(waiting.server_id) == []
-    assert [(run.deployment_id, run.is_cancelling) for run in fleet.world.read(deployments.to_run, told.server_id)] == [
+    assert [(run.deployment_id, run.is_cancelling) for run in fleet.world.read(documents.to_run, told.server_id)] == [
         (told.id, True)
     ]
     fleet.end(told, 143, deploy_status_reason="Stopped")
@@ -157,7 +157,7 @@ def test_a_forced_cancel_does_not_wait_for_agents(fleet):
     first = fleet.running(trigger)[0]
     assert fleet.cancel(trigger, force=True).status == "CANCELLED"
     assert fleet.exact(trigger)["cancelled"] == 2
-    assert [run.is_cancelling for run in fleet.world.read(deployments.to_run, first.server_id)] == [True]
+    assert [run.is_cancelling for run in fleet.world.read(documents.to_run, first.server_id)] == [True]
     fleet.end(first, 143)  # now it is told no more, and counts no more
     assert fleet.world.to_run(first.server_id) == []
     assert fleet.exact(trigger)["cancelled"] == 2

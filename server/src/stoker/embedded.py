@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from stoker.deployments import write_audit
 from stoker.messaging import Messaging, SignedUrls, signed_urls
 from stoker.messaging.limits import KEEP_NEWEST
 from stoker.model.embedded import Queue, belongs_to_agents
 from stoker.model.errors import Conflict, WriteRefused
 from stoker.objects import operations, tempurl
 from stoker.objects.operations import New
+from stoker.policy import authorizer
 from stoker.store import queues
 from stoker.store.tx import Tx
 from stoker.transports.base import ObjectRef, Signed, TransportTarget
@@ -173,5 +173,5 @@ def _audited(tx: Tx, what: str) -> Iterator[None]:
     try:
         yield
     except WriteRefused as refused:
-        write_audit.record_refusal(tx, refused, actor=None, action=what)
+        authorizer.record_refused_write(tx, refused, actor=None, action=what)
         raise Conflict(refused.message) from None

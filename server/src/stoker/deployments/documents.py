@@ -23,8 +23,8 @@ from stoker.deployments.derive import redact_config
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.store import checks, deployments, documents, rows
 from stoker.store.checks import ToCheck
-from stoker.store.deployments import Delivery, ToRun
-from stoker.store.documents import AgentHead
+from stoker.store.deployments import Delivery
+from stoker.store.documents import AgentHead, ToRun
 from stoker.store.notifier import ALL, SERVERS, deployment_topic
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -174,7 +174,7 @@ class Documents:
         epoch = self._epoch
         with self._store.read() as tx:
             ids = {server_id for server_id, _ in wanted}
-            heads, to_run = documents.agent_heads(tx, ids), deployments.to_run_on(tx, ids)
+            heads, to_run = documents.agent_heads(tx, ids), documents.to_run_on(tx, ids)
             loaded = [
                 self._render_agent(tx, server_id, with_modes, heads.get(server_id, _NO_HEAD), to_run.get(server_id, ()))
                 for server_id, with_modes in wanted
@@ -217,10 +217,10 @@ class Documents:
         epoch = self._epoch
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
-            bodies = deployments.bodies(tx, server_id, project_id)
+            bodies = documents.bodies(tx, server_id, project_id)
             if redacted:
                 bodies = [rows.dump(redact_config(tx, rows.load(body))) for body in bodies]
-            unsent = deployments.unsent(tx, server_id, project_id) if bodies and not redacted else ()
+            unsent = documents.unsent(tx, server_id, project_id) if bodies and not redacted else ()
         document = Document(revision, f'{{"metadata":[{",".join(bodies)}]}}'.encode(), unsent)
         # Users may ask for any id. Documents of ids without deployments are not cached, so that they cannot fill the
         # cache.

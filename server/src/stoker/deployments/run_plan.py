@@ -30,7 +30,7 @@ from stoker.model.config import COMPONENT, UNGROUPED, Config, Content, depends_o
 from stoker.model.deployment import UNDO, CheckSettings, Deployment
 from stoker.model.errors import Invalid
 from stoker.model.stack import Action
-from stoker.store import configs, deployments, rows, servers
+from stoker.store import configs, deployments, documents, rows, servers
 from stoker.store.tx import Tx
 from stoker.transports.base import SignalTransport, TransportTarget
 
@@ -75,7 +75,7 @@ def list_pending(tx: Tx, config: Config, server_id: str, deployment_id: str) -> 
     if new.waits_for(new):
         raise Invalid(f"The option depends_on of {config.name!r} names this deployment itself.")
     # only runs that apply a config are in an order
-    runs = [run for run in deployments.to_run(tx, server_id) if run.mode is None and run.deployment_id != deployment_id]
+    runs = [run for run in documents.to_run(tx, server_id) if run.mode is None and run.deployment_id != deployment_id]
     bodies = [rows.load(run.body) for run in runs]
     pending = [_Run.of(body["name"], body["options"], body["inputs"]) for body in bodies]
     path = _find_path(new, new, pending, [])

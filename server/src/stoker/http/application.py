@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
-from stoker.deployments import write_audit
 from stoker.http import audit_trail
 from stoker.http.access import SIGNALS, TOKEN, Attempt, Caller
 from stoker.http.api import Api, Failure, Route, describe
@@ -253,7 +252,7 @@ async def _record_refusal(app: App, request: Request, refused: Forbidden) -> Non
         await in_thread(authorizer.record_denial, app.store, refused)
     elif isinstance(refused, WriteRefused):
         actor, action = None if principal is None else principal.user_name, f"{verb} {refused.noun}"
-        record = partial(write_audit.record_refusal, refused=refused, actor=actor, action=action)
+        record = partial(authorizer.record_refused_write, refused=refused, actor=actor, action=action)
         await in_thread(app.store.write, record)
     elif principal is not None and verb not in ("GET", "HEAD", "OPTIONS"):  # others have no name
         action = f"{verb} {request.scope['path']}"

@@ -1,5 +1,6 @@
 """
-Authorization of runs: applies the server's policy to each run and records the decision in the audit log.
+Authorization of runs: applies the server's policy to each run and records the decision in the audit log, as are refused
+writes to containers and queues that belong to servers and deployments.
 
 Every run of a deployment passes the authorizer before it starts. A run is held until the maintenance window of its
 server opens, and held again if the window closes before the agent has received the run: ``deployments.server_runs``
@@ -19,11 +20,11 @@ from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
 from stoker.model.config import DeliveredHook
 from stoker.model.deployment import WINDOW
-from stoker.model.errors import DeploymentRefused
+from stoker.model.errors import DeploymentRefused, WriteRefused
 from stoker.model.server import OWN_AGENT
 from stoker.policy import rules, windows
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
-from stoker.store import audit, held_runs, rows, servers, stacks, triggers
+from stoker.store import audit, deployments, held_runs, resources, rows, servers, stacks, triggers
 from stoker.store.open import Store
 from stoker.store.servers import Governed
 from stoker.store.tx import Tx
@@ -222,6 +223,38 @@ def record(tx: Tx, decision: Decision) -> None:
 def record_denial(store: Store, refused: DeploymentRefused) -> None:
     """Write the audit entry of a denial in a new transaction, after the rollback of the transaction that raised it."""
     store.write(lambda tx: record(tx, refused.decision))
+
+
+def record_refused_write(tx: Tx, refused: WriteRefused, *, actor: str | None, action: str) -> None:
+    """
+    Record a refused write to a container or queue by a user, or None if unauthenticated; ``action``: such as ``PUT
+    container``, or the name of a type.
+    """
+    record(
+        tx,
+        Decision(
+            project_id=refused.project_id,
+            actor=actor,
+            action=action,
+            outcome=Outcome.REFUSED,
+            reason=refused.message,
+            **_find_subject(tx, refused.owner),
+        ),
+    )
+
+
+def _find_subject(tx: Tx, owner: str) -> dict[str, str | None]:
+    """Return the ids of the objects that an owner's id refers to, by the fields of an audit entry."""
+    resource = resources.find(tx, owner)
+    if resource is not None:
+        id = resource.physical_id or resource.id
+        if servers.find(tx, id) is not None:
+            return {"server_id": id, "stack_id": resource.stack_id}
+        is_deployment = deployments.find(tx, id) is not None
+        return {"deployment_id": id if is_deployment else None, "stack_id": resource.stack_id}
+    if stacks.find(tx, owner) is not None:
+        return {"stack_id": owner}
+    return {"deployment_id": owner}
 
 
 def _target(tx: Tx, server: Governed, request: AuthorizationRequest, stack: Tree | None) -> Target:

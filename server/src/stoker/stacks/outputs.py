@@ -14,7 +14,7 @@ from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import LiveScope, StackSession
-from stoker.store import configs, deployments, resources, servers, stacks
+from stoker.store import configs, deployments, documents, resources, servers, stacks
 from stoker.store.tx import Tx
 
 #: In ``Tx.cache``: the session of a stack, and the root of a tree that was read.
@@ -41,7 +41,7 @@ def prime_tree(tx: Tx, root_id: str) -> None:
         members = stacks.prime(tx, root_id)
         present = resources.prime(tx, [stack.id for stack in members])
         _prime_details(tx, present)
-        deployments.prime_bodies(tx, [resource.physical_id or resource.id for resource in present])
+        documents.prime_bodies(tx, [resource.physical_id or resource.id for resource in present])
 
 
 def _prime_details(tx: Tx, present: Iterable[Resource]) -> None:

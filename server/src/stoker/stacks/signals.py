@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker.deployments import owners, run_end, write_audit
+from stoker.deployments import owners, run_end
 from stoker.deployments.runs import RUN, SUPERSEDED, log_rejection
 from stoker.json_values import decode
+from stoker.model.audit import Decision, Outcome
 from stoker.model.deployment import Deployment
 from stoker.model.embedded import Message
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name
 from stoker.model.stack import RUN_COUNT, Action, Resource, Stack
 from stoker.objects import operations
+from stoker.policy import authorizer
 from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import clear_hook, commit, lock_resource, lock_stack, wake
@@ -193,10 +195,19 @@ class InboundSignals:
     ) -> None:
         """Apply a signal and audit it: only logins and URLs that Stoker issued can write it."""
         deliver(tx, self._engine, target, payload, number=number)
-        if isinstance(target, Deployment):
-            write_audit.record_signal(tx, project_id, "a deployment", channel, deployment_id=target.id)
+        if isinstance(target, Resource):
+            name, subject = target.name, {"stack_id": target.stack_id}
         else:
-            write_audit.record_signal(tx, project_id, target.name, channel, stack_id=target.stack_id)
+            name, subject = "a deployment", {"deployment_id": target.id}
+        signalled = Decision(
+            project_id=project_id,
+            actor=f"the agent of {name}",
+            action=f"signal by {channel}",
+            outcome=Outcome.ALLOWED,
+            reason="Written with a login or a pre-signed URL that Stoker made for it.",
+            **subject,
+        )
+        authorizer.record(tx, signalled)
 
 
 def _find_target(tx: Tx, name: str, project_id: str | None = None) -> tuple[Resource | Deployment | None, str | None]:

@@ -1,20 +1,18 @@
-"""Queries for deployments, each with its current run, and for the documents of servers."""
+"""Queries for deployments, each with its current run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from stoker.model.deployment import Deployment
 from stoker.store import rows
-from stoker.store.query import column, execute, exists, scalar, table
+from stoker.store.query import column, execute, exists, scalar
 from stoker.store.repository import Repository
-from stoker.store.rows import ENCRYPTED
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
@@ -28,11 +26,9 @@ add, save = partial(_DEPLOYMENTS.add, later=True), partial(_DEPLOYMENTS.save, la
 _FIXED_IN_RUN = ("config_id", "action", "input_values", "signal_transport", "mode", "run_number", "queued_at")
 #: Write the columns of a locked deployment that change during its run, or at its end.
 save_progress = partial(Repository(Deployment, "deployments", fixed=(*_FIXED, *_FIXED_IN_RUN)).save, later=True)
-_OWNER = "(SELECT servers.project_id FROM servers WHERE servers.id = deployments.server_id)"
+OWNER = "(SELECT servers.project_id FROM servers WHERE servers.id = deployments.server_id)"
 #: A deployment may name any server id, as in Heat. A known server runs only its own project's and admitted deployments.
-MAY_RUN = f"(deployments.project_id = coalesce({_OWNER}, deployments.project_id) OR deployments.admitted)"
-#: Deployments in a project's document of a server: its own and, if the server belongs to the project, admitted ones.
-OF_PROJECT = f"(deployments.project_id = :project OR (deployments.admitted AND {_OWNER} = :project))"
+MAY_RUN = f"(deployments.project_id = coalesce({OWNER}, deployments.project_id) OR deployments.admitted)"
 #: An agent that was seen so recently may hold a poll, which lasts a minute at most.
 POLLING = timedelta(minutes=2)
 #: Whether Stoker's own agent runs on a server (``model.server``).
@@ -113,41 +109,6 @@ class Filter(Struct, frozen=True, kw_only=True):
 
 _PAGE = f"SELECT {_DEPLOYMENTS.columns}, deployments.seq FROM deployments"
 _SIZES = "SELECT length(input_values) + length(output_values) + length(changes) FROM deployments"
-_BODIES = (
-    "SELECT configs.body, coalesce(configs.name, ''){} FROM deployments"
-    " JOIN configs ON configs.id = deployments.config_id"
-)
-_NAME = itemgetter(1)
-#: The order of runs on a server: by name, then by age. Sorted here: for an ORDER BY, SQLite would choose an index with
-#: the deployments that have ended.
-_NAME_AND_AGE = itemgetter(1, -1)
-#: Runs that any agent may see. Other agents than Stoker's apply every config, whatever its mode.
-_APPLIES = "deployments.held_by IS NULL AND deployments.mode IS NULL"
-_BODIES_OF_PROJECT = sql(
-    f"{_BODIES.format(', deployments.server_id')} WHERE deployments.server_id @in(ids) AND {OF_PROJECT} AND {_APPLIES}"
-    " ORDER BY deployments.seq"
-)
-#: The condition of the index, with constants: the databases do not compare it with parameters.
-_MAY_CONCERN_AGENT = (
-    "(deployments.cancelling OR deployments.status = 'IN_PROGRESS' OR deployments.signal_transport = 'NO_SIGNAL')"
-)
-#: Runs that an agent has to start.
-_AWAITED = "deployments.status = 'IN_PROGRESS' AND deployments.held_by IS NULL"
-_TO_RUN = sql(
-    _BODIES.format(
-        ", deployments.server_id, deployments.id, deployments.config_id, deployments.cancelling, deployments.mode,"
-        f" deployments.trigger_id, deployments.queued_at, {_AWAITED} AND deployments.sent_at IS NULL,"
-        f" {_AWAITED} AND (deployments.sent_at IS NULL OR deployments.state = 'QUEUED'), deployments.seq"
-    )
-    + f" WHERE deployments.server_id @in(ids) AND {_MAY_CONCERN_AGENT}"
-    f" AND (deployments.cancelling OR deployments.held_by IS NULL) AND {MAY_RUN}"
-)
-#: Return the runs in a project's document of a server, as in ``bodies``, that were never sent: (deployment id, derived
-#: config id).
-unsent: Callable[[Tx, str, str], list[tuple[str, str]]] = table(
-    "SELECT id, config_id FROM deployments"
-    f" WHERE server_id = :server_id AND status = 'IN_PROGRESS' AND sent_at IS NULL AND {_APPLIES} AND {OF_PROJECT}"
-)
 _UNTIL = "coalesce(updated_at, created_at) <= :until"
 #: Return the deployments of stacks that have not changed on a server since a time (microseconds since 1970).
 of_resources: Callable[[Tx, str, int], list[Deployment]] = _DEPLOYMENTS.lister(
@@ -183,8 +144,6 @@ _HEARTBEAT = sql(
         "ended_at IS NULL",
     )
 )
-#: The key of ``Tx.cache`` with the servers whose bodies a read transaction may need.
-_EXPECTED = ("bodies", "expected")
 
 
 def forget(tx: Tx, id: str) -> None:
@@ -332,66 +291,6 @@ def count_fitting(tx: Tx, only: Filter, *, after: int | None, limit: int, size: 
 def list_all(tx: Tx, project_id: str) -> list[Deployment]:
     """Return all deployments of a project, oldest first. Only for projects that are known to have few."""
     return [deployment for _, deployment in page(tx, Filter(project_id=project_id))]
-
-
-def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:
-    """
-    Return the rendered derived configs in a project's document of a server, in Heat's order: by name, then by age.
-    """
-    present: list[Any] | None = tx.cache.get(("bodies", server_id, project_id))
-    if present is None:
-        expected = tx.cache.pop(_EXPECTED) if server_id in tx.cache.get(_EXPECTED, ()) else ()
-        loaded: dict[str, list[Any]] = {id: [] for id in expected or (server_id,)}
-        for row in tx.fetch_all(_BODIES_OF_PROJECT, {"ids": rows.dump(list(loaded)), "project": project_id}):
-            loaded[row[2]].append(row)
-        tx.cache |= {("bodies", id, project_id): loaded[id] for id in expected}
-        present = loaded[server_id]
-    return [tx.secrets.decrypt(row[0]) for row in sorted(present, key=_NAME)]
-
-
-def prime_bodies(tx: Tx, server_ids: Collection[str]) -> None:
-    """In a read transaction, let the first call of ``bodies`` for one of these servers load those of all."""
-    if tx.is_reading:
-        tx.cache.setdefault(_EXPECTED, set()).update(server_ids)
-
-
-class ToRun(NamedTuple):
-    """A run that a server's own agent has to run, report or stop."""
-
-    #: The rendered derived config.
-    body: str
-    name: str
-    server_id: str
-    deployment_id: str
-    config_id: str
-    #: Whether the agent has to stop the run.
-    is_cancelling: bool
-    #: PREVIEW or UNDO; None: the run applies the config.
-    mode: str | None
-    #: The trigger that started the run, if any.
-    trigger_id: str | None
-    #: The time of the request in microseconds since 1970, if it is recorded.
-    queued_at: int | None
-    #: The run has to start, and was never sent.
-    is_unsent: bool
-    #: The run has to start, and the agent has not acknowledged it.
-    is_unreceived: bool
-    seq: int
-
-
-def to_run(tx: Tx, server_id: str) -> list[ToRun]:
-    """Return the runs that the server's own agent has to run, report or stop."""
-    return to_run_on(tx, (server_id,)).get(server_id, [])
-
-
-def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
-    """Return the runs of ``to_run`` of several servers, by server."""
-    result: dict[str, list[ToRun]] = {}
-    for body, *row in sorted(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))}), key=_NAME_AND_AGE):
-        # without a call for most runs: a document may have hundreds
-        text = tx.secrets.decrypt(body) if body.startswith(ENCRYPTED) else body
-        result.setdefault(row[1], []).append(ToRun(text, *row))
-    return result
 
 
 class Delivery(NamedTuple):

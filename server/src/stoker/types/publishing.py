@@ -82,7 +82,7 @@ def _publish(
         transport.publish(tx, context.env.platform, target_of(context, resource), signed)
     documents.set_published(tx, digest, now, server_id)
     # Fetches are not visible, so the agent's first report of a run is the receipt.
-    unsent = deployments.unsent(tx, server_id, context.project_id)
+    unsent = documents.unsent(tx, server_id, context.project_id)
     sent = [deployments.Delivery(id, run, names[0], tx.now, received=False) for id, run in unsent]
     deployments.record_deliveries(tx, sent)
 

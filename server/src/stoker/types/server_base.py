@@ -24,7 +24,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.resources.roles import ProvidesServer
-from stoker.store import configs, deployments, documents, rows, servers
+from stoker.store import configs, documents, rows, servers
 from stoker.transports import AUTO, select_metadata
 from stoker.transports.base import PublishingTransport, needs_provisioning
 from stoker.types import server_policy
@@ -85,7 +85,7 @@ def link(context: Context, resource: Resource, server_id: str) -> None:
 
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
     """Return ``deployments`` and ``os-collect-config``, as Heat stores them in a server's metadata."""
-    bodies = deployments.bodies(context.tx, resource.physical_id or resource.id, context.project_id)
+    bodies = documents.bodies(context.tx, resource.physical_id or resource.id, context.project_id)
     return {"deployments": [rows.load(body) for body in bodies], "os-collect-config": collect_config(context, resource)}
 
 

@@ -24,7 +24,7 @@ from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
 from stoker.stacks.signals import find_target
-from stoker.store import deployments, documents, resources, stacks
+from stoker.store import documents, resources, stacks
 from stoker.store.rows import heat_time
 from stoker.store.tx import Tx
 
@@ -204,7 +204,7 @@ def _load(request: RequestContext, params: Mapping[str, str], resource_id: str) 
         server_id = resource.physical_id
         revision = documents.revision(tx, server_id)
         detail = describe_resource(tx, request.app.engine, stack, resource)
-        unsent = deployments.unsent(tx, server_id, stack.project_id)
+        unsent = documents.unsent(tx, server_id, stack.project_id)
     body = answer(_ACTION, {"StackResourceDetail": detail}).content
     document = Document(revision, body, unsent)
     return request.app.documents.cache(resource_id, server_id, _form(params), document, epoch)

@@ -134,7 +134,7 @@ def _metadata(request: RequestContext, form: str) -> Response:
         stack, resource = _authorized_stack(tx, request)
         revision = documents.revision(tx, resource.physical_id or resource.id)
         server_id = resource.physical_id if request.caller.resource else None
-        unsent = deployments.unsent(tx, server_id, stack.project_id) if server_id else ()
+        unsent = documents.unsent(tx, server_id, stack.project_id) if server_id else ()
         session = StackSession(tx, request.app.engine, stack)
         live = session.type_of(resource).live_metadata(session.context, resource)
     combined = {**resource.metadata, **live}
