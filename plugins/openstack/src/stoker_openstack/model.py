@@ -16,7 +16,7 @@ server                    Nova's ``server``; ``os:scheduler_hints`` is a key of 
                           the server) and ``floating_ip`` (an id). ``tags`` is a list.
                           ``stoker:preserve_ephemeral``: a rebuild keeps the ephemeral disk.
                           ``stoker:console_types``: console URLs to request after the start (``novnc``, …).
-keypair                   Nova's ``keypair``; without ``public_key``, ``observed`` has the generated ``private_key``.
+keypair                   Nova's ``keypair``.
 network, subnet, port,    Neutron's body, with ``tags``. Ids may be names: ``network_id``, ``subnet_id``,
 router, floating_ip       ``subnetpool_id``, ``floating_network_id``, ``security_groups``, ``qos_policy_id``,
                           ``external_gateway_info.network_id``, ``fixed_ips[].subnet_id``. ``stoker:takes_over_from``

@@ -1,17 +1,38 @@
-"""The entry point of the server: creates the simulated cloud of local servers, or the cloud of the settings."""
+"""The provider ``openstack``: the simulated cloud of local servers, or the cloud of the settings with its jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
-from stoker.backends.garbage_collector import CollectedObject
+from msgspec.structs import replace
+
 from stoker.backends.provider import Provider, ProviderSite
+from stoker.backends.reconciler import Reconciler
+from stoker.model.stack import Status
+from stoker.settings import Settings
+from stoker.store import stacks
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import Work
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.constraints import CloudConstraints
-from stoker_openstack.cloud.factory import OpenStack, create_openstack, start_openstack
+from stoker_openstack.cloud.context import JOBS, POLL, CloudContext
+from stoker_openstack.cloud.controller import CloudController
+from stoker_openstack.cloud.credentials import SiteCredentials, require_entry
+from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
+from stoker_openstack.cloud.drivers import cinder, neutron, neutron_relations, small
+from stoker_openstack.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Driver, Registry
+from stoker_openstack.cloud.drivers.server import ServerDriver
+from stoker_openstack.cloud.late_objects import LateObjects
+from stoker_openstack.cloud.markers import site_id
+from stoker_openstack.cloud.polling import StatePoller
+from stoker_openstack.cloud.recorder import Recorder
+from stoker_openstack.cloud.refresh import Refresher
 from stoker_openstack.interface import Cloud
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.simulated import LocalCloud
+from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import adoption
 from stoker_openstack.types.implicit_dependencies import imply_dependencies
 
@@ -22,25 +43,22 @@ def create(site: ProviderSite) -> Provider | None:
 
     Raises Invalid if clouds.yaml lacks the cloud of the settings.
     """
-    settings = site.settings
-    if settings.local_servers_unsafe:
+    if site.settings.local_servers_unsafe:
         return Provider(
-            offered={Cloud: LocalCloud(settings.public_url)},
+            offered={Cloud: LocalCloud(site.settings.public_url)},
             refuse_owned=adoption.refuse_owned,
             imply_dependencies=imply_dependencies,
         )
-    openstack = create_openstack(settings, site.store, site.work, site.secret)
-    return None if openstack is None else _offer(site, openstack)
+    context = create_context(site.settings, site.store, site.work, site.secret)
+    return None if context is None else _offer(context)
 
 
-def _offer(site: ProviderSite, openstack: OpenStack) -> Provider:
-    delegations, credentials = openstack.delegations, openstack.credentials
+def _offer(context: CloudContext) -> Provider:
+    credentials = context.credentials
+    delegations = credentials if isinstance(credentials, DelegatedCredentials) else None
 
     def open_constraints(token: str, project_id: str) -> CloudConstraints:
         return CloudConstraints(lambda: credentials.open_project(token, project_id))
-
-    def collect_garbage(dry_run: bool) -> Iterator[CollectedObject]:
-        return sweep.collect_all(site.store, credentials, openstack.site, dry_run=dry_run)
 
     owner_login = None
     if delegations is not None:
@@ -48,13 +66,109 @@ def _offer(site: ProviderSite, openstack: OpenStack) -> Provider:
 
         owner_login = partial(OwnerLogin, delegations)
     return Provider(
-        offered={Cloud: openstack.cloud},
+        offered={Cloud: OpenStackCloud(context)},
         delegations=delegations,
         owner_login=owner_login,
         open_constraints=open_constraints,
         refuse_missing=adoption.refuse_missing,
         refuse_owned=adoption.refuse_owned,
         imply_dependencies=imply_dependencies,
-        collect_garbage=collect_garbage,
-        start=partial(start_openstack, openstack, site.store, site.work),
+        collect_garbage=partial(sweep.collect_all, context.store, credentials, context.site),
+        start=partial(start, context),
     )
+
+
+#: The kinds of Neutron's objects that need no driver of their own.
+_PLAIN = (CloudKind.NETWORK, CloudKind.SUBNET, CloudKind.ROUTER, CloudKind.FLOATING_IP)
+
+
+def create_context(settings: Settings, store: Store, work: Work, secret: bytes) -> CloudContext | None:
+    """
+    Return what the jobs of the cloud share; None if the settings name no cloud. ``secret`` is the site secret.
+
+    With users at a Keystone, each stack uses the cloud of that Keystone in its own project, unless ``cloud`` is set.
+    Raises Invalid if clouds.yaml lacks the cloud.
+    """
+    credentials: SiteCredentials | DelegatedCredentials
+    if settings.cloud:
+        require_entry(settings.cloud)
+        credentials = SiteCredentials(settings.cloud)
+    elif settings.at_keystone and not settings.local_servers_unsafe:
+        credentials = DelegatedCredentials(settings, store, work, site_id(secret))
+    else:
+        return None
+    return CloudContext(store, work, credentials, create_registry(), site_id(secret))
+
+
+def create_registry() -> Registry:
+    """Return all drivers."""
+    drivers: list[Driver] = [
+        ServerDriver(),
+        *(neutron.NeutronDriver(kind) for kind in _PLAIN),
+        neutron.PortDriver(),
+        neutron.SecurityGroupDriver(),
+        neutron.SecurityGroupRuleDriver(),
+        neutron_relations.RouterInterfaceDriver(),
+        neutron_relations.RouterGatewayDriver(),
+        neutron_relations.ExtraRouteSetDriver(),
+        neutron_relations.FloatingIpAssociationDriver(),
+        neutron_relations.PortForwardDriver(),
+        cinder.VolumeDriver(),
+        cinder.VolumeAttachmentDriver(),
+        cinder.VolumeTypeDriver(),
+        cinder.VolumeEncryptionDriver(),
+        small.KeypairDriver(),
+        small.ImageDriver(),
+        small.ContainerDriver(),
+        small.SecretDriver(),
+    ]
+    return Registry({driver.kind: driver for driver in drivers})
+
+
+def start(context: CloudContext) -> None:
+    """Register and start the jobs."""
+    recorder = Recorder(context, LateObjects(context), Refresher(context))
+    services = context.registry.services
+    controllers = {service: CloudController(context, recorder, service) for service in services}
+    Reconciler(context.store, context.work, controllers, JOBS).start()
+    context.work.register(POLL, StatePoller(context, recorder).poll, threads=2)
+
+
+class OpenStackCloud:
+    """Implements ``interface.Cloud``."""
+
+    def __init__(self, context: CloudContext) -> None:
+        self._context = context
+
+    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+        """Record the desired state of an object and defer the job that applies it."""
+        current = cloud_objects.find(tx, request.id, for_update=True)
+        if current is None:
+            requested = request.apply_to(None, stacks.get(tx, request.stack_id).root_id)
+            cloud_objects.add(tx, requested)
+        else:
+            requested = replace(request.apply_to(current, current.root_id), progress=_kept_progress(current))
+            cloud_objects.save(tx, requested)
+        self._context.request_driver(tx, requested)
+        return requested
+
+    def find(self, tx: Tx, id: str) -> CloudObject | None:
+        """Return the object of a resource; None if there is none, or if it was deleted."""
+        return cloud_objects.find(tx, id)
+
+    def forget(self, tx: Tx, id: str) -> None:
+        """Drop the record of an object and leave the object itself as it is."""
+        cloud_objects.retain(tx, id)
+
+
+def _kept_progress(current: CloudObject) -> dict[str, Any]:
+    """
+    Return the notes that a newer request keeps.
+
+    An interrupted create request remains known until its object is found or given up, as does an unfinished snapshot
+    until it is deleted.
+    """
+    progress = {key: current.progress[key] for key in (SENT_AT, GIVEN_UP, ABANDONED) if key in current.progress}
+    if current.action is CloudAction.SNAPSHOT and current.status is Status.IN_PROGRESS:
+        progress[ABANDONED] = [*progress.get(ABANDONED, ()), current.desired_generation]
+    return progress

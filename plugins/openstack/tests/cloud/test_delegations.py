@@ -346,7 +346,7 @@ def test_a_stack_of_a_stack_is_created_and_deleted_in_the_name_of_the_owner(keys
 
 @on_sqlite
 def test_a_keystone_without_trusts_gets_application_credentials(site, owner, monkeypatch):
-    monkeypatch.setattr("stoker_openstack.cloud.keystone_grants._PATH", "/OS-TRUST/none")
+    monkeypatch.setattr("stoker_openstack.cloud.keystone._PATH", "/OS-TRUST/none")
     path = _created(site, owner.session)
     site.end(owner.session, path, "CREATE_COMPLETE")
     assert len(owner.find_credentials()) == 1

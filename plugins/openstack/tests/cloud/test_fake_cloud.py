@@ -10,7 +10,7 @@ from openstack_support.fake_openstack import FLAVOR, IMAGE, LARGE
 from stoker.model.errors import Invalid
 from stoker.model.stack import Status
 from stoker_openstack.cloud import controller, sweep
-from stoker_openstack.cloud.credentials import require_entry
+from stoker_openstack.cloud.credentials import open_entry, require_entry
 from stoker_openstack.cloud.drivers import base, server
 from stoker_openstack.cloud.drivers.server import ServerDriver
 from stoker_openstack.cloud.late_objects import LATE_OBJECTS
@@ -34,7 +34,7 @@ def test_a_server_starts_changes_and_goes(site, cloud):
     assert server.observed["metadata"] == {
         "a": "b",
         "stoker-resource-id": id,
-        "stoker-site": site.provider.site,
+        "stoker-site": site.context.site,
     }
     assert "secret-password" not in str(server.observed)
     assert cloud.count("GET", f"{SERVERS}/{server.external_id}") == 0  # its state came from the lists alone
@@ -141,7 +141,7 @@ def test_a_held_request_that_nova_carries_out_later_leaves_no_server(site, cloud
         site.delete(id)
         expected = []
     elif ending == "retained":
-        site.store.write(lambda tx: site.provider.cloud.forget(tx, id))
+        site.store.write(lambda tx: site.cloud.forget(tx, id))
     assert list(cloud.servers) == expected
     assert look(site, cloud) is (ending != "retained")
     cloud.carry_out()
@@ -213,7 +213,7 @@ def test_a_deletion_removes_a_port_that_a_superseded_update_dropped(site, cloud)
 def test_an_action_that_supersedes_a_snapshot_deletes_its_image(site, cloud, action):
     id = site.request(CloudKind.SERVER, SERVER)
     site.complete(id)
-    others = cloud.add("images", name="other", **{"stoker-site": site.provider.site, "stoker-resource-id": id})
+    others = cloud.add("images", name="other", **{"stoker-site": site.context.site, "stoker-resource-id": id})
     site.request(CloudKind.SERVER, SERVER, CloudAction.SNAPSHOT, id)
     until(lambda: site.get(id).awaits == "images")
     (first,) = set(cloud.items["images"]) - {others["id"], IMAGE}
@@ -320,7 +320,7 @@ def test_internal_errors_delay_until_they_have_lasted(site, cloud, monkeypatch):
 
 
 def test_a_login_that_keystone_does_not_answer_ends(site, cloud):
-    assert site.provider.credentials.login.client.session().timeout
+    assert open_entry("fake").session.timeout
 
 
 @on_sqlite
@@ -460,7 +460,7 @@ def test_the_tags_and_the_description_of_the_user_remain(site, cloud):
     wanted = {"name": "n", "description": "mine", "tags": ["a"]}
     id = site.request(CloudKind.NETWORK, wanted)
     network = cloud.items["networks"][site.complete(id).external_id]
-    marker = f"stoker:{site.provider.site}:{id}"
+    marker = f"stoker:{site.context.site}:{id}"
     assert (network["description"], network["tags"]) == ("mine", ["a", marker])
     site.request(CloudKind.NETWORK, {**wanted, "name": "m", "description": "", "tags": []}, id=id)
     site.complete(id)
@@ -496,7 +496,7 @@ def test_an_adopted_server_stays_as_it_is_until_it_changes(site, cloud):
     assert site.complete(id).observed["metadata"] == {
         "a": "c",
         "stoker-resource-id": id,
-        "stoker-site": site.provider.site,
+        "stoker-site": site.context.site,
     }
     site.delete(id)
     assert (own["id"] in cloud.items["ports"], other["id"] in cloud.items["ports"]) == (False, True)
@@ -564,14 +564,14 @@ def test_a_sweep_finds_objects_without_a_row(site, cloud, store):
     orphan = site.complete(site.request(CloudKind.NETWORK, {"name": "orphan"}))
     store.write(lambda tx: cloud_objects.delete(tx, orphan.id))
     retained = site.complete(site.request(CloudKind.NETWORK, {"name": "retained"}))
-    store.write(lambda tx: site.provider.cloud.forget(tx, retained.id))
+    store.write(lambda tx: site.cloud.forget(tx, retained.id))
     foreign = cloud.add("networks", name="other", description="stoker:000000000000:1")
     lost = site.complete(site.request(CloudKind.FLOATING_IP, {"floating_network_id": "private"}))
     cloud.items["floatingips"][lost.external_id]["port_forwardings"] = [{"id": "f"}]
     store.write(lambda tx: cloud_objects.delete(tx, lost.id))
-    client = site.provider.credentials.login.client
+    client = site.context.credentials.login.client
     for dry_run in (True, False):
-        swept = sweep.collect(store, client, site.provider.site, dry_run=dry_run)
+        swept = sweep.collect(store, client, site.context.site, dry_run=dry_run)
         assert [item.what for item in swept if not item.problem] == [
             f"floating IP  ({lost.external_id}) of the cloud fake",
             f"network orphan ({orphan.external_id}) of the cloud fake",

@@ -28,7 +28,7 @@ def test_an_object_is_created_in_the_project_of_its_user(tmp_path, store, way):
     }
     with cloud_site(store, tmp_path, "", real_cloud(), identity_mode="keystone", **login) as site:
         site.project_id = demo.get_project_id()
-        credentials = site.provider.delegations
+        credentials = site.context.credentials
         new = credentials.delegate(demo.get_token(), site.project_id, site.stack_id)
         store.write(lambda tx: credentials.confirm(tx, new))
         network = site.complete(site.request(CloudKind.NETWORK, {"name": "t-delegated"}))

@@ -16,8 +16,8 @@ from stoker.model.stack import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx, TxCallbacks
 from stoker.work import Work
-from stoker_openstack.cloud.factory import create_openstack, start_openstack
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.provider import OpenStackCloud, create_context, start
 from stoker_openstack.store import cloud_objects
 from support.stacks import world
 from support.templates import config, template
@@ -35,14 +35,14 @@ class CloudSite:
     def __init__(self, store: Store, folder: Path, cloud: str, stack_id: str = "", **flags: str) -> None:
         self.store, self.work = store, Work(store)
         loaded = settings.load({"state_dir": folder, "cloud": cloud, **flags}, {}, None)
-        provider = create_openstack(loaded, store, self.work, SECRET)
-        assert provider is not None
-        self.provider = provider
+        context = create_context(loaded, store, self.work, SECRET)
+        assert context is not None
+        self.context, self.cloud = context, OpenStackCloud(context)
         self.stack_id = stack_id or world(store).create(template({"a": config()})).id
         self.woken: dict[str, int] = {}
         # The callbacks of the engine that created the stack, if any, know no cloud.
         store.callbacks.bind(TxCallbacks(resource_woken=self._count))
-        start_openstack(provider, store, self.work)
+        start(context)
         self.work.start()
         until(lambda: count_jobs(store) == 0)  # the probes of the services at the start
 
@@ -68,7 +68,7 @@ class CloudSite:
             specification=specification,
             **more,
         )
-        return self.store.write(lambda tx: self.provider.cloud.request(tx, request)).id
+        return self.store.write(lambda tx: self.cloud.request(tx, request)).id
 
     def find(self, id: str) -> CloudObject | None:
         with self.store.read() as tx:

@@ -174,10 +174,6 @@ class CloudClient:
                 return items
             page = [*pairs, ("limit", _PAGE), ("marker", items[-1]["id"])]
 
-    def session(self) -> Session:
-        """Return the session; it raises keystoneauth's errors."""
-        return self._logged_in().session
-
     def token(self) -> str:
         """Return a valid token."""
         self._log_in()

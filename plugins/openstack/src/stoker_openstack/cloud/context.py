@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
 
-from stoker.backends.reconciler import JobKinds
+from stoker.backends.reconciler import JobKinds, request
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
-from stoker_openstack.cloud.credentials import Credentials
+from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.credentials import SiteCredentials
 from stoker_openstack.cloud.drivers.base import Registry
+from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused
 from stoker_openstack.model import CloudObject
 
+if TYPE_CHECKING:
+    from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
+
+T = TypeVar("T")
 #: The jobs of the reconciler for clouds, which have threads of their own, and the job that polls.
 JOBS = JobKinds("cloud.reconcile", "cloud.prepare", threads=8)
 POLL = "cloud.poll"
@@ -24,13 +32,38 @@ class CloudContext:
 
     store: Store
     work: Work
-    credentials: Credentials
+    credentials: SiteCredentials | DelegatedCredentials
     registry: Registry
     site: str
 
     def project_of(self, item: CloudObject) -> str | None:
         """Return the project whose objects are listed together with an object; None: the objects of all projects."""
         return None if self.credentials.is_shared else item.project_id
+
+    def read_first(
+        self,
+        root_ids: Iterable[str],
+        read: Callable[[CloudClient], T],
+        refuse: Callable[[str, CloudFailure], None],
+    ) -> T | None:
+        """
+        Return what ``read`` returns with the first login that is valid; None without a valid one.
+
+        ``root_ids`` are those of the trees of stacks with a login; ``refuse`` is called with one whose login is not
+        valid. Raises CloudRefused for an internal error of the service.
+        """
+        for root_id in dict.fromkeys(root_ids):
+            try:
+                return read(self.credentials.open(root_id).client)
+            except CloudFailure as error:
+                if isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR:
+                    raise
+                refuse(root_id, error)
+        return None
+
+    def request_driver(self, tx: Tx, item: CloudObject) -> None:
+        """Defer the job that calls the driver of an object."""
+        request(self.work, tx, self.registry.service_of(item.kind), item.id, JOBS)
 
     def defer_poll(self, tx: Tx, item: CloudObject, at: datetime) -> None:
         """Poll the objects that wait in the project of an object, unless a poll at an earlier time is pending."""

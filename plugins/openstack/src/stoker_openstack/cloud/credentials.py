@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from stoker import cloud_entries
 from stoker.failures import ServiceUnavailable
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import IDENTITY, NAMES, Access, Breakers, CloudClient
-from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused
 from stoker_openstack.cloud.names import NameResolver
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,68 +20,27 @@ class CloudLogin:
     names: NameResolver
 
 
-class Credentials(Protocol):
-    """Selects the login for an object."""
-
-    #: Whether all projects share one login, and thereby one project of the cloud.
-    is_shared: bool
-
-    def open(self, root_id: str) -> CloudLogin:
-        """Return the client for the objects of a tree of stacks. Raises CloudFailure if there are no credentials."""
-        ...
-
-    def open_project(self, token: str, project_id: str) -> CloudLogin:
-        """Return a client that reads in a project before the project has objects. ``token``: of the request."""
-        ...
-
-    def end_unused(self, tx: Tx, root_id: str) -> None:
-        """End the credentials of a deleted tree of stacks without objects; called after something has ended."""
-
-
-def read_first(
-    credentials: Credentials,
-    root_ids: Iterable[str],
-    read: Callable[[CloudClient], T],
-    refuse: Callable[[str, CloudFailure], None],
-) -> T | None:
-    """
-    Return what ``read`` returns with the first login that is valid; None without a valid one.
-
-    ``root_ids`` are those of the trees of stacks with a login; ``refuse`` is called with one whose login is not valid.
-    Raises CloudRefused for an internal error of the service.
-    """
-    for root_id in dict.fromkeys(root_ids):
-        try:
-            return read(credentials.open(root_id).client)
-        except CloudFailure as error:
-            if isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR:
-                raise
-            refuse(root_id, error)
-    return None
-
-
 class SiteCredentials:
     """One entry of clouds.yaml for all projects. ``name``: of the entry."""
 
+    #: Whether all projects share one login, and thereby one project of the cloud.
     is_shared = True
 
     def __init__(self, name: str) -> None:
         client = CloudClient(name, lambda: open_entry(name), Breakers(name))
-        self._login = CloudLogin(client, NameResolver(client))
+        #: The login for all objects.
+        self.login = CloudLogin(client, NameResolver(client))
 
     def open(self, root_id: str) -> CloudLogin:
-        return self._login
+        """Return the client for the objects of a tree of stacks. Raises CloudFailure if there are no credentials."""
+        return self.login
 
     def open_project(self, token: str, project_id: str) -> CloudLogin:
-        return self._login
-
-    @property
-    def login(self) -> CloudLogin:
-        """The login for all objects."""
-        return self._login
+        """Return a client that reads in a project before the project has objects. ``token``: of the request."""
+        return self.login
 
     def end_unused(self, tx: Tx, root_id: str) -> None:
-        """Nothing to do: the login belongs to the site."""
+        """End the credentials of a deleted tree of stacks without objects; called after something has ended."""
 
 
 def require_entry(name: str) -> None:

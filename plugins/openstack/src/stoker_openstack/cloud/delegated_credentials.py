@@ -24,8 +24,8 @@ from stoker.work import Work
 from stoker_openstack.cloud.client import Access, Breakers, CloudClient
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure
+from stoker_openstack.cloud.keystone import KeystoneLogin
 from stoker_openstack.cloud.keystone_delegations import REVOKE, KeystoneDelegations
-from stoker_openstack.cloud.keystone_login import KeystoneLogin
 from stoker_openstack.cloud.late_objects import LATE_OBJECTS
 from stoker_openstack.cloud.names import NameResolver
 from stoker_openstack.store import cloud_objects, delegations
@@ -39,7 +39,7 @@ _NONE = "Stoker may not act for the owner of the stack any more. Update or delet
 
 
 class DelegatedCredentials:
-    """Implements ``Credentials`` with a delegation for each tree of stacks. ``site``: the public id of this site."""
+    """A delegation for each tree of stacks; see ``SiteCredentials``. ``site``: the public id of this site."""
 
     is_shared = False
 

@@ -15,8 +15,7 @@ from stoker.settings import Settings
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
-from stoker_openstack.cloud.keystone_grants import KeystoneCredentials, KeystoneTrusts
-from stoker_openstack.cloud.keystone_login import Caller, KeystoneLogin, message_of
+from stoker_openstack.cloud.keystone import Caller, KeystoneCredentials, KeystoneLogin, KeystoneTrusts, message_of
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.store import delegations
 from stoker_openstack.store.delegations import CloudCredential, Delegation

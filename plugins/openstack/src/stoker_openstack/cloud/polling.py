@@ -18,7 +18,6 @@ from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.context import POLL, CloudContext
-from stoker_openstack.cloud.credentials import read_first
 from stoker_openstack.cloud.drivers.base import Done, Judgement
 from stoker_openstack.cloud.drivers.server import list_ports
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater
@@ -88,7 +87,7 @@ class StatePoller:
                     self._recorder.fail(item, error)
 
         root_ids = (item.root_id for item in some)
-        listing = read_first(self._context.credentials, root_ids, lambda client: (client, source.list(client)), fail)
+        listing = self._context.read_first(root_ids, lambda client: (client, source.list(client)), fail)
         if listing is None:
             return
         client, listed = listing

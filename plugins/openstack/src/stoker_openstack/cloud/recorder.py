@@ -9,7 +9,6 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.backends.reconciler import request
 from stoker.model.deployment import Owner
 from stoker.model.stack import Status
 from stoker.store import stacks
@@ -134,7 +133,7 @@ class Recorder:
         """Call the driver, because the polled state requires it."""
 
         def change(tx: Tx, row: CloudObject) -> CloudObject:
-            request(self._context.work, tx, self._context.registry.service_of(row.kind), row.id, JOBS)
+            self._context.request_driver(tx, row)
             return replace(row, awaits=None, awaited_since=None)
 
         self._change(item, change)

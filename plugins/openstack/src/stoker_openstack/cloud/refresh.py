@@ -20,7 +20,6 @@ from stoker.model.stack import Status
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.context import CloudContext
-from stoker_openstack.cloud.credentials import read_first
 from stoker_openstack.cloud.drivers.server import list_ports
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS
@@ -78,8 +77,8 @@ class Refresher:
         with self._context.store.read() as tx:
             rows = _rows(tx, kind, args["project_id"])
         try:
-            root_ids, credentials = (row.root_id for row in rows), self._context.credentials
-            listed = read_first(credentials, root_ids, lambda client: _read(client, kind, rows), _log_refusal) or {}
+            root_ids = (row.root_id for row in rows)
+            listed = self._context.read_first(root_ids, lambda client: _read(client, kind, rows), _log_refusal) or {}
         except (CloudRefused, RetryLater, ServiceUnavailable, ServiceRejected) as error:
             _log.info("cloud_refresh.failed", kind=kind.value, error=str(error))
             self._context.store.write(lambda tx: self._defer(tx, args, _BUSY))

@@ -25,7 +25,7 @@ _ERRORS = (CloudFailure, RetryLater, ServiceRejected, ServiceUnavailable)
 
 
 def collect_all(
-    store: Store, credentials: SiteCredentials | DelegatedCredentials, site: str, *, dry_run: bool
+    store: Store, credentials: SiteCredentials | DelegatedCredentials, site: str, dry_run: bool
 ) -> Iterator[CollectedObject]:
     """Delete the orphans of all projects of the credentials, and trusts of no stack; see ``collect``."""
     if isinstance(credentials, DelegatedCredentials):

@@ -103,12 +103,6 @@ def _attach(project: Project, wanted: CloudObject) -> dict[str, Any]:
     return {"volumeId": volume.external_id, "serverId": server.external_id, "device": device}
 
 
-def _volume_type(_project: Project, wanted: CloudObject) -> dict[str, Any]:
-    members = wanted.specification
-    shown = {name: members[name] for name in ("is_public", "extra_specs")}
-    return {**shown, "projects": members["stoker:projects"]}
-
-
 def _encryption(project: Project, wanted: CloudObject) -> dict[str, Any]:
     return {"volume_type_id": _encrypted_type(project, wanted), "encryption_id": wanted.id}
 
@@ -195,7 +189,10 @@ KINDS: Mapping[CloudKind, Kind] = {
     ),
     CloudKind.VOLUME_ATTACHMENT: Kind(common=("id",), derive=_attach),
     CloudKind.VOLUME_TYPE: Kind(
-        defaults={"description": None}, common=("id", "name"), has_unique_name=True, derive=_volume_type
+        defaults={"description": "", "is_public": True, "extra_specs": {}},
+        common=("id", "name"),
+        has_unique_name=True,
+        derive=lambda _, wanted: {"projects": wanted.specification["stoker:projects"]},
     ),
     CloudKind.VOLUME_ENCRYPTION: Kind(omits=("volume_type",), common=(), derive=_encryption, identify=_encrypted_type),
     CloudKind.IMAGE: Kind(

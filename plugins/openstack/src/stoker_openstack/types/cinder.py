@@ -12,7 +12,16 @@ from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudAction, CloudKind, own_metadata
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import Member, flag, object_name, refuse_several, text
+from stoker_openstack.types.cloud_properties import (
+    Member,
+    flag,
+    integer,
+    mapping,
+    object_name,
+    reference,
+    refuse_several,
+    text,
+)
 
 #: Attributes with another name in Cinder's representation.
 _RENAMED = {"display_name": "name", "display_description": "description"}
@@ -26,7 +35,7 @@ class CinderVolume(CloudType):
     id_constraint = "cinder.volume"
     properties = {
         "availability_zone": text("Availability zone."),
-        "size": Member(kind="integer", minimum=1, update_allowed=True, description="Size in GiB; may grow."),
+        "size": integer("Size in GiB; may grow.", minimum=1, update_allowed=True),
         "snapshot_id": text("Id of the snapshot with the volume's content.", constraint="cinder.snapshot"),
         "backup_id": text(
             "Id of the backup with the volume's content.",
@@ -37,13 +46,12 @@ class CinderVolume(CloudType):
         "name": object_name(update_allowed=True),
         "description": text("What the volume is for.", update_allowed=True),
         "volume_type": text("Name or id of the type.", constraint="cinder.vtype", update_allowed=True),
-        "metadata": Member(kind="map", default={}, update_allowed=True, description="Names and values."),
-        "image": text("Name or id of the image with the volume's content.", key="imageRef", constraint="glance.image"),
-        "imageRef": text("The same; deprecated.", constraint="glance.image"),
-        "source_volid": text("Name or id of the volume with the volume's content.", constraint="cinder.volume"),
-        "scheduler_hints": Member(
-            kind="map", key="stoker:scheduler_hints", description="Names and values for Cinder's scheduler."
+        "metadata": mapping("Names and values.", default={}, update_allowed=True),
+        **reference(
+            "image", "Name or id of the image with the volume's content.", "imageRef", constraint="glance.image"
         ),
+        "source_volid": text("Name or id of the volume with the volume's content.", constraint="cinder.volume"),
+        "scheduler_hints": mapping("Names and values for Cinder's scheduler.", key="stoker:scheduler_hints"),
         "read_only": flag("Whether the volume is read-only.", key="stoker:read_only", update_allowed=True),
         "multiattach": flag("Whether several servers can attach the volume; deprecated.", default=False),
     }
@@ -118,28 +126,20 @@ class CinderVolumeType(CloudType):
     kind = CloudKind.VOLUME_TYPE
     properties = {
         "name": object_name("Name.", required=True, update_allowed=True),
-        "metadata": Property(
-            kind="map", update_allowed=True, description="Extra specs, from which Cinder chooses a back end."
+        "metadata": mapping(
+            "Extra specs, from which Cinder chooses a back end.", key="extra_specs", update_allowed=True
         ),
         "is_public": flag("Whether all projects may use the type.", default=True, update_allowed=True),
         "description": text("What the type is for.", update_allowed=True),
-        "projects": Property(
+        "projects": Member(
             kind="list",
+            key="stoker:projects",
             default=[],
             update_allowed=True,
             each=Property(kind="string", constraint="keystone.project"),
             description="Names or ids of the projects that may use a type that is not public.",
         ),
     }
-
-    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return {
-            "name": properties["name"],
-            "description": properties["description"] or "",
-            "is_public": properties["is_public"],
-            "extra_specs": properties["metadata"] or {},
-            "stoker:projects": properties["projects"] or [],
-        }
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for a public type with projects."""
@@ -163,7 +163,7 @@ class CinderEncryptedVolumeType(CloudType):
         "cipher": text(
             "Algorithm and mode of the encryption.", allowed=("aes-xts-plain64", "aes-cbc-essiv"), update_allowed=True
         ),
-        "key_size": Property(kind="integer", update_allowed=True, description="Size of the key in bits."),
+        "key_size": integer("Size of the key in bits.", update_allowed=True),
         "volume_type": text("Name or id of the type.", required=True, constraint="cinder.vtype"),
     }
 

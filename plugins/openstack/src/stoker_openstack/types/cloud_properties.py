@@ -37,6 +37,28 @@ def flag(description: str, **options: Any) -> Property:
     return Member(kind="boolean", description=description, **options)
 
 
+def integer(description: str, **options: Any) -> Property:
+    """Return the schema of an integer property."""
+    return Member(kind="integer", description=description, **options)
+
+
+def mapping(description: str, **options: Any) -> Property:
+    """Return the schema of a map."""
+    return Member(kind="map", description=description, **options)
+
+
+def reference(name: str, description: str, former: str = "", **options: Any) -> dict[str, Property]:
+    """
+    Return the schemas of a property that names an object, and of its former name, which is the key of the member. The
+    default is the name with ``_id``.
+    """
+    former = former or f"{name}_id"
+    return {
+        name: text(description, **{"key": former, **options}),
+        former: text("The same; deprecated.", **options),
+    }
+
+
 def texts(description: str, **options: Any) -> Property:
     """Return the schema of a list of strings."""
     return Member(kind="list", each=Property(kind="string"), description=description, **options)

@@ -16,8 +16,8 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker.types.user_data import HEAT_CFNTOOLS
-from stoker_openstack.types.cloud_properties import flag, maps, text, texts
-from stoker_openstack.types.ec2_types import INSTANCE_TAGS, tags_of
+from stoker_openstack.types.cloud_properties import flag, mapping, maps, text, texts
+from stoker_openstack.types.ec2_types import PAIR, TAGS, not_implemented, tags_of
 from stoker_openstack.types.nova_server import NovaServer
 from stoker_openstack.types.nova_server_schema import PROPERTIES as SERVER_PROPERTIES
 
@@ -62,12 +62,12 @@ def _networks(properties: Properties) -> list[dict[str, Any]] | None:
 
 def _devices(properties: Properties) -> list[dict[str, Any]] | None:
     devices = []
-    for mapping in properties.get("BlockDeviceMappings") or ():
-        disk = mapping["Ebs"] or {}
+    for device in properties.get("BlockDeviceMappings") or ():
+        disk = device["Ebs"] or {}
         devices.append(
             {
                 **_EMPTY_DEVICE,
-                "device_name": mapping["DeviceName"],
+                "device_name": device["DeviceName"],
                 "snapshot_id": disk.get("SnapshotId"),
                 "volume_size": disk.get("VolumeSize"),
                 "delete_on_termination": disk.get("DeleteOnTermination"),
@@ -106,8 +106,7 @@ _EBS = {
     "DeleteOnTermination": flag("Whether the volume is deleted with the instance.", default=True),
     "SnapshotId": text("Id of the snapshot.", constraint="cinder.snapshot"),
     "VolumeSize": text("Size in GiB."),
-    "VolumeType": text("Without effect, as in Heat."),
-    "Iops": text("Without effect, as in Heat."),
+    **not_implemented("VolumeType", "Iops"),
 }
 PROPERTIES: Mapping[str, Property] = {
     "ImageId": text("Name or id of the image.", constraint="glance.image", required=True),
@@ -121,10 +120,10 @@ PROPERTIES: Mapping[str, Property] = {
     ),
     "SubnetId": text("Id of the subnet.", update_allowed=True),
     "PrivateIpAddress": text("Address in the subnet."),
-    "Tags": INSTANCE_TAGS,
+    "Tags": replace(TAGS, update_allowed=True),
     "NovaSchedulerHints": maps(
         "Names and values for Nova's scheduler.",
-        {"Key": text("Name.", required=True), "Value": text("Value.", required=True)},
+        PAIR,
     ),
     "UserData": text("Data for the boot."),
     "Volumes": maps(
@@ -135,23 +134,20 @@ PROPERTIES: Mapping[str, Property] = {
         "Volumes that are created with the instance.",
         {
             "DeviceName": text("Name of the device.", required=True),
-            "NoDevice": Property(kind="map", description="Without effect, as in Heat."),
+            "NoDevice": mapping("Without effect, as in Heat."),
             "VirtualName": text("Without effect, as in Heat."),
-            "Ebs": Property(kind="map", schema=_EBS, description="The volume."),
+            "Ebs": mapping("The volume.", schema=_EBS),
         },
     ),
-    **{
-        name: text("Without effect, as in Heat.")
-        for name in (
-            "DisableApiTermination",
-            "KernelId",
-            "Monitoring",
-            "PlacementGroupName",
-            "RamDiskId",
-            "SourceDestCheck",
-            "Tenancy",
-        )
-    },
+    **not_implemented(
+        "DisableApiTermination",
+        "KernelId",
+        "Monitoring",
+        "PlacementGroupName",
+        "RamDiskId",
+        "SourceDestCheck",
+        "Tenancy",
+    ),
 }
 
 

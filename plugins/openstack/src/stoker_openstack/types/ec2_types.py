@@ -17,7 +17,7 @@ from stoker.resources.base import Context, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import Member, is_known, maps, text
+from stoker_openstack.types.cloud_properties import integer, is_known, maps, text
 
 #: Protocols and ports of EC2 that stand for all.
 _ALL = ("-1", "all")
@@ -28,12 +28,9 @@ def tags_of(properties: Properties) -> dict[str, str]:
     return {str(tag["Key"]): str(tag["Value"]) for tag in properties.get("Tags") or ()}
 
 
-def _tags(*, update_allowed: bool) -> Property:
-    schema = {"Key": text("Name.", required=True), "Value": text("Value.", required=True)}
-    return maps("Tags, stored as metadata.", schema, key=None, update_allowed=update_allowed)
-
-
-INSTANCE_TAGS = _tags(update_allowed=True)
+#: The schema of a name with its value.
+PAIR = {"Key": text("Name.", required=True), "Value": text("Value.", required=True)}
+TAGS = maps("Tags, stored as metadata.", PAIR, key=None)
 _RULES = maps(
     "Rules of permitted traffic.",
     {
@@ -68,7 +65,8 @@ def _port(value: str | None) -> int | None:
     return None if value is None or value in _ALL else int(value)
 
 
-def _not_implemented(*names: str) -> Mapping[str, Property]:
+def not_implemented(*names: str) -> Mapping[str, Property]:
+    """Return the schemas of properties that Heat ignores, too."""
     return {name: text("Without effect, as in Heat.", key=None) for name in names}
 
 
@@ -81,7 +79,7 @@ class SecurityGroup(CloudType):
         "GroupDescription": text("What the group is for.", required=True),
         "SecurityGroupIngress": _RULES,
         "SecurityGroupEgress": _RULES,
-        **_not_implemented("VpcId"),
+        **not_implemented("VpcId"),
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
@@ -110,11 +108,11 @@ class Volume(CloudType):
     id_constraint = "cinder.volume"
     properties = {
         "AvailabilityZone": text("Availability zone.", key="availability_zone"),
-        "Size": Member(kind="integer", key="size", minimum=1, description="Size in GiB."),
+        "Size": integer("Size in GiB.", key="size", minimum=1),
         "SnapshotId": text(
             "Id of the snapshot from which the volume is created.", key="snapshot_id", constraint="cinder.snapshot"
         ),
-        "Tags": _tags(update_allowed=False),
+        "Tags": TAGS,
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
@@ -144,7 +142,7 @@ class Address(CloudType):
     kind = CloudKind.FLOATING_IP
     id_constraint = "neutron.floatingip"
     properties = {
-        **_not_implemented("Domain"),
+        **not_implemented("Domain"),
         "InstanceId": text(
             "Id of the instance to which the address leads.", key="stoker:server_id", constraint="nova.server"
         ),

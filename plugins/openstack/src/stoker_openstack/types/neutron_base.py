@@ -7,10 +7,9 @@ from typing import Any
 
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties, ResourceFailure
-from stoker.resources.properties import Property
 from stoker_openstack.model import OWN_PREFIX
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import flag, object_name, text, texts
+from stoker_openstack.types.cloud_properties import flag, mapping, object_name, text, texts
 
 NAME = object_name(update_allowed=True)
 ADMIN_STATE_UP = flag("Whether the object is in use.", default=True, update_allowed=True)
@@ -18,8 +17,8 @@ TAGS = texts("Tags of the object.", update_allowed=True)
 TENANT_ID = text("Project that owns the object, for administrators only.")
 QOS_POLICY = text("Name or id of the QoS policy.", key="qos_policy_id", update_allowed=True)
 PORT_SECURITY = flag("Whether security groups and address checks apply.", update_allowed=True)
-VALUE_SPECS = Property(
-    kind="map", default={}, update_allowed=True, description="Other members of the request, for extensions of Neutron."
+VALUE_SPECS = mapping(
+    "Other members of the request, for extensions of Neutron.", key=None, default={}, update_allowed=True
 )
 
 

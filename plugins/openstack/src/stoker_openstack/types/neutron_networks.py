@@ -11,7 +11,17 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import was_specified
-from stoker_openstack.types.cloud_properties import Member, flag, is_known, maps, refuse_several, require, text, texts
+from stoker_openstack.types.cloud_properties import (
+    flag,
+    integer,
+    is_known,
+    maps,
+    reference,
+    refuse_several,
+    require,
+    text,
+    texts,
+)
 from stoker_openstack.types.neutron_base import (
     ADMIN_STATE_UP,
     NAME,
@@ -70,19 +80,18 @@ class NeutronSubnet(NeutronType):
     kind = CloudKind.SUBNET
     id_constraint = "neutron.subnet"
     properties = {
-        "network": text("Name or id of the network; required.", key="network_id", constraint="neutron.network"),
-        "network_id": text("The same; deprecated.", constraint="neutron.network"),
+        **reference("network", "Name or id of the network; required.", constraint="neutron.network"),
         "subnetpool": text(
             "Name or id of the pool from which the subnet gets its addresses.",
             key="subnetpool_id",
             constraint="neutron.subnetpool",
         ),
-        "prefixlen": Member(kind="integer", minimum=0, description="Length of the prefix from the pool."),
+        "prefixlen": integer("Length of the prefix from the pool.", minimum=0),
         "cidr": text("The addresses."),
         "name": NAME,
         "gateway_ip": text("Address of the gateway; an empty text for none.", update_allowed=True),
         "dns_nameservers": texts("Addresses of name servers.", default=[], update_allowed=True),
-        "ip_version": Member(kind="integer", default=4, allowed=(4, 6), description="Version of IP."),
+        "ip_version": integer("Version of IP.", default=4, allowed=(4, 6)),
         "enable_dhcp": flag("Whether the network serves DHCP.", default=True, update_allowed=True),
         "allocation_pools": maps("Ranges of addresses for ports.", _range("start", "end"), update_allowed=True),
         "tenant_id": TENANT_ID,

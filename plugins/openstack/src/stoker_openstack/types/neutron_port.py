@@ -12,7 +12,7 @@ from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types.cloud_base import observe
-from stoker_openstack.types.cloud_properties import flag, maps, refuse_several, require, text, texts
+from stoker_openstack.types.cloud_properties import flag, maps, reference, refuse_several, require, text, texts
 from stoker_openstack.types.neutron_base import (
     ADMIN_STATE_UP,
     NAME,
@@ -77,15 +77,13 @@ class NeutronPort(TakesBack, NeutronType):
     id_constraint = "neutron.port"
     properties = {
         "name": NAME,
-        "network": text("Name or id of the network; required.", key="network_id", constraint="neutron.network"),
-        "network_id": text("The same; deprecated.", constraint="neutron.network"),
+        **reference("network", "Name or id of the network; required.", constraint="neutron.network"),
         "device_id": text("Id of the server or router.", default="", update_allowed=True),
         "device_owner": text("Owner of the device.", default="", update_allowed=True),
         "fixed_ips": maps(
             "Addresses of the port; by default one of the network.",
             {
-                "subnet": text("Name or id of the subnet.", key="subnet_id", constraint="neutron.subnet"),
-                "subnet_id": text("The same; deprecated.", constraint="neutron.subnet"),
+                **reference("subnet", "Name or id of the subnet.", constraint="neutron.subnet"),
                 "ip_address": text("The address."),
             },
             update_allowed=True,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
@@ -15,11 +17,13 @@ from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import (
-    Member,
     check_address,
     check_network,
     flag,
+    integer,
+    mapping,
     maps,
+    reference,
     refuse_several,
     require,
     text,
@@ -35,8 +39,8 @@ class NeutronRouter(NeutronType):
     id_constraint = "neutron.router"
     properties = {
         "name": NAME,
-        "external_gateway_info": Member(
-            kind="map",
+        "external_gateway_info": mapping(
+            "The external network, to which the router is the gateway.",
             update_allowed=True,
             schema={
                 "network": text(
@@ -56,7 +60,6 @@ class NeutronRouter(NeutronType):
                     update_allowed=True,
                 ),
             },
-            description="The external network, to which the router is the gateway.",
         ),
         "admin_state_up": ADMIN_STATE_UP,
         "l3_agent_id": text("One L3 agent; deprecated.", key=None, update_allowed=True),
@@ -100,10 +103,7 @@ class NeutronRouterGateway(CloudType):
     kind = CloudKind.ROUTER_GATEWAY
     properties = {
         "router_id": text("Id of the router.", required=True, constraint="neutron.router"),
-        "network": text(
-            "Name or id of the external network; required.", key="network_id", constraint="neutron.network"
-        ),
-        "network_id": text("The same; deprecated.", constraint="neutron.network"),
+        **reference("network", "Name or id of the external network; required.", constraint="neutron.network"),
     }
 
     def validate(self, properties: Properties) -> None:
@@ -115,12 +115,9 @@ class NeutronRouterInterface(CloudType):
     description = "The connection of a router to a subnet."
     kind = CloudKind.ROUTER_INTERFACE
     properties = {
-        "router": text("Name or id of the router; required.", key="router_id", constraint="neutron.router"),
-        "router_id": text("The same; deprecated.", constraint="neutron.router"),
-        "subnet": text("Name or id of the subnet.", key="subnet_id", constraint="neutron.subnet"),
-        "subnet_id": text("The same; deprecated.", constraint="neutron.subnet"),
-        "port": text("Name or id of the port, in place of the subnet.", key="port_id", constraint="neutron.port"),
-        "port_id": text("The same; deprecated.", constraint="neutron.port"),
+        **reference("router", "Name or id of the router; required.", constraint="neutron.router"),
+        **reference("subnet", "Name or id of the subnet.", constraint="neutron.subnet"),
+        **reference("port", "Name or id of the port, in place of the subnet.", constraint="neutron.port"),
     }
 
     def validate(self, properties: Properties) -> None:
@@ -165,7 +162,7 @@ _PROTOCOLS = ("tcp", "udp", "icmp", "icmp6", "sctp", "dccp")
 
 
 def _number(description: str, **options: Any) -> Property:
-    return Member(kind="integer", minimum=1, maximum=65535, update_allowed=True, description=description, **options)
+    return integer(description, minimum=1, maximum=65535, update_allowed=True, **options)
 
 
 class NeutronFloatingIp(NeutronType):
@@ -174,10 +171,7 @@ class NeutronFloatingIp(NeutronType):
     kind = CloudKind.FLOATING_IP
     id_constraint = "neutron.floatingip"
     properties = {
-        "floating_network": text(
-            "Name or id of the external network; required.", key="floating_network_id", constraint="neutron.network"
-        ),
-        "floating_network_id": text("The same; deprecated.", constraint="neutron.network"),
+        **reference("floating_network", "Name or id of the external network; required.", constraint="neutron.network"),
         "floating_subnet": text(
             "Name or id of the subnet of the address.", key="subnet_id", constraint="neutron.subnet"
         ),
@@ -186,7 +180,7 @@ class NeutronFloatingIp(NeutronType):
         "fixed_ip_address": text("Address of the port, if it has several.", update_allowed=True),
         "dns_name": text("DNS name of the address.", update_allowed=True),
         "dns_domain": text("DNS domain of the address.", update_allowed=True),
-        "value_specs": Property(kind="map", default={}, description=VALUE_SPECS.description),
+        "value_specs": replace(VALUE_SPECS, update_allowed=False),
     }
     attributes = {
         "fixed_ip_address": "Address of the port.",

@@ -13,7 +13,7 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import Member, flag, members, object_name, refuse_several, text
+from stoker_openstack.types.cloud_properties import flag, integer, maps, members, object_name, refuse_several, text
 
 _PROTOCOLS = (
     "ah",
@@ -46,7 +46,7 @@ _SELF = "_self"
 
 
 def _port(what: str) -> Property:
-    return Member(kind="integer", minimum=0, maximum=65535, description=f"{what} port, or type and code of ICMP.")
+    return integer(f"{what} port, or type and code of ICMP.", minimum=0, maximum=65535)
 
 
 #: Properties of a rule, without those that name a remote group.
@@ -86,24 +86,21 @@ class NeutronSecurityGroup(CloudType):
         "name": object_name(update_allowed=True),
         "description": text("What the group is for.", update_allowed=True),
         "stateful": flag("Whether answers to permitted traffic are permitted.", update_allowed=True),
-        "rules": Property(
-            kind="list",
+        "rules": maps(
+            "Rules of permitted traffic.",
+            {
+                **_RULE,
+                "protocol": _PROTOCOL,
+                "remote_mode": text(
+                    "What the other end is.",
+                    default="remote_ip_prefix",
+                    allowed=("remote_ip_prefix", "remote_group_id"),
+                ),
+                "remote_group_id": text("Security group of the other end; by default the group itself."),
+            },
+            key=None,
             default=[],
             update_allowed=True,
-            each=Property(
-                kind="map",
-                schema={
-                    **_RULE,
-                    "protocol": _PROTOCOL,
-                    "remote_mode": text(
-                        "What the other end is.",
-                        default="remote_ip_prefix",
-                        allowed=("remote_ip_prefix", "remote_group_id"),
-                    ),
-                    "remote_group_id": text("Security group of the other end; by default the group itself."),
-                },
-            ),
-            description="Rules of permitted traffic.",
         ),
     }
 

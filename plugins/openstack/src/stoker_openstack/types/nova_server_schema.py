@@ -8,21 +8,17 @@ from typing import Any
 from stoker.resources.properties import Property
 from stoker.types import server_base, server_types
 from stoker.types.user_data import FORMATS, SOFTWARE_CONFIG
-from stoker_openstack.types.cloud_properties import Member, flag, object_name, text, texts
+from stoker_openstack.types.cloud_properties import flag, integer, mapping, maps, object_name, reference, text, texts
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES
 
 #: Names and values that the server's policies have in common.
 REPLACE, REBUILD, IGNORE, RESIZE, PRESERVE = "REPLACE", "REBUILD", "IGNORE", "RESIZE", "REBUILD_PRESERVE_EPHEMERAL"
 
 
-def _integer(description: str, **options: Any) -> Property:
-    return Member(kind="integer", description=description, **options)
-
-
 _DEVICE = {
     "volume_id": text("Id of the volume.", key=None, constraint="cinder.volume"),
     "snapshot_id": text("Id of the snapshot from which the volume is created.", key=None, constraint="cinder.snapshot"),
-    "volume_size": _integer("Size of the new volume in GiB."),
+    "volume_size": integer("Size of the new volume in GiB."),
     "delete_on_termination": flag("Whether the volume is deleted with the server."),
 }
 #: Entries of the lists of block devices, in the older and the newer form, and of networks.
@@ -31,26 +27,24 @@ DEVICE = {
     "device_name": text("Name of the device, such as vda."),
     **_DEVICE,
     "volume_type": text("Name or id of the new volume's type.", constraint="cinder.vtype"),
-    "image": text("Name or id of the image from which the volume is created.", key=None, constraint="glance.image"),
-    "image_id": text("The same; deprecated.", key=None, constraint="glance.image"),
-    "swap_size": _integer("Size of a swap disk in MiB.", key=None),
-    "ephemeral_size": _integer("Size of an ephemeral disk in GiB.", key=None, minimum=1),
+    **reference("image", "Name or id of the image of the new volume.", key=None, constraint="glance.image"),
+    "swap_size": integer("Size of a swap disk in MiB.", key=None),
+    "ephemeral_size": integer("Size of an ephemeral disk in GiB.", key=None, minimum=1),
     "ephemeral_format": text(
         "File system of the ephemeral disk.", key=None, allowed=("ext2", "ext3", "ext4", "xfs", "ntfs")
     ),
     "device_type": text("Type of the device.", allowed=("cdrom", "disk")),
     "disk_bus": text("Bus of the device.", allowed=("ide", "lame_bus", "sata", "scsi", "usb", "virtio")),
-    "boot_index": _integer("Position among the devices to boot from."),
+    "boot_index": integer("Position among the devices to boot from."),
 }
 NETWORK = {
-    "network": text("Name or id of the network.", key="uuid", constraint="neutron.network"),
-    "uuid": text("The same; deprecated.", constraint="neutron.network"),
+    **reference("network", "Name or id of the network.", "uuid", constraint="neutron.network"),
     "allocate_network": text("Let the cloud choose or add no network.", key=None, allowed=("none", "auto")),
     "subnet": text("Name or id of the subnet.", constraint="neutron.subnet"),
     "fixed_ip": text("Address in the network."),
     "port": text("Name or id of an existing port, in place of the network.", constraint="neutron.port"),
-    "port_extra_properties": Property(
-        kind="map", schema=EXTRA_PROPERTIES, description="Properties of the port that is created for the network."
+    "port_extra_properties": mapping(
+        "Properties of the port that is created for the network.", key=None, schema=EXTRA_PROPERTIES
     ),
     "floating_ip": text("Id of the floating IP for this network."),
     "tag": text("Tag of the interface."),
@@ -80,32 +74,22 @@ PROPERTIES: Mapping[str, Property] = {
     "admin_user": text("Without effect, as in Heat.", key=None),
     "availability_zone": text("Availability zone."),
     "security_groups": Property(kind="list", default=[], description="Names or ids of security groups."),
-    "networks": Property(
-        kind="list",
-        each=Property(kind="map", schema=NETWORK),
+    "networks": maps(
+        "Networks of the server, in the order of its interfaces; by default those that the cloud chooses.",
+        NETWORK,
+        key=None,
         update_allowed=True,
-        description="Networks of the server, in the order of its interfaces; by default those that the cloud chooses.",
     ),
-    "block_device_mapping": Property(
-        kind="list",
-        each=Property(kind="map", schema=OLDER_DEVICE),
-        description="Volumes of the server, in the older form.",
-    ),
-    "block_device_mapping_v2": Property(
-        kind="list", each=Property(kind="map", schema=DEVICE), description="Volumes and local disks of the server."
-    ),
-    "scheduler_hints": Member(
-        kind="map", key="os:scheduler_hints", description="Names and values for Nova's scheduler."
-    ),
-    "metadata": Property(
-        kind="map", default={}, update_allowed=True, description="Names and values that the server can read."
-    ),
+    "block_device_mapping": maps("Volumes of the server, in the older form.", OLDER_DEVICE, key=None),
+    "block_device_mapping_v2": maps("Volumes and local disks of the server.", DEVICE, key=None),
+    "scheduler_hints": mapping("Names and values for Nova's scheduler.", key="os:scheduler_hints"),
+    "metadata": mapping("Names and values that the server can read.", key=None, default={}, update_allowed=True),
     "tags": texts("Tags of the server.", update_allowed=True),
     "config_drive": flag("Whether the server gets its data on a drive."),
     "diskConfig": text(
         "Whether the disk is partitioned to its whole size.", key="OS-DCF:diskConfig", allowed=("AUTO", "MANUAL")
     ),
-    "personality": Property(kind="map", default={}, description="Files by path; deprecated in Nova."),
+    "personality": mapping("Files by path; deprecated in Nova.", key=None, default={}),
     "reservation_id": text("Id of a reservation."),
     "user_data": text(
         "Data for the boot, or the id of a config with the data.", key=None, default="", update_allowed=True

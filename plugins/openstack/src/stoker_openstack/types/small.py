@@ -16,7 +16,7 @@ from stoker.resources.base import Context, Outcome, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind, body_of
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import Member, flag, is_known, object_name, text, texts
+from stoker_openstack.types.cloud_properties import Member, flag, integer, is_known, object_name, text, texts
 
 #: Keys of the resource's data. The store encrypts every column with a private key.
 _PRIVATE, _PUBLIC = "private_key", "public_key"
@@ -98,8 +98,8 @@ class GlanceWebImage(CloudType):
         "location": text("URL of the image's data.", key="stoker:location", required=True),
         "container_format": text("Format of the container.", required=True, allowed=_CONTAINER_FORMATS),
         "disk_format": text("Format of the disk.", required=True, allowed=_DISK_FORMATS),
-        "min_disk": Member(kind="integer", default=0, minimum=0, description="Least disk of a server in GiB."),
-        "min_ram": Member(kind="integer", default=0, minimum=0, description="Least memory of a server in MiB."),
+        "min_disk": integer("Least disk of a server in GiB.", default=0, minimum=0),
+        "min_ram": integer("Least memory of a server in MiB.", default=0, minimum=0),
         "protected": flag("Whether the image cannot be deleted.", default=False, update_allowed=True),
         "visibility": text(
             "Who can use the image.",
@@ -197,7 +197,7 @@ class BarbicanSecret(CloudType):
         ),
         "mode": text("Mode of the algorithm."),
         "algorithm": text("Algorithm for which the secret is."),
-        "bit_length": Member(kind="integer", minimum=0, description="Length of the secret in bits."),
+        "bit_length": integer("Length of the secret in bits.", minimum=0),
         "expiration": text("Time at which the secret expires, in ISO 8601."),
     }
     attributes = {"status": "Status.", "decrypted_payload": "The secret itself."}

@@ -234,7 +234,7 @@ class VolumeTypeDriver(Driver):
             "name": wanted["name"],
             "description": run.marker.text,
             _PUBLIC: wanted["is_public"],
-            _SPECS: texts_of(wanted[_SPECS]),
+            _SPECS: texts_of(wanted.get(_SPECS)),
         }
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
@@ -244,7 +244,7 @@ class VolumeTypeDriver(Driver):
             changes["is_public"] = wanted["is_public"]
         if changes:
             self.noun.change(run.client, run.external_id, changes)
-        _set_specs(run, texts_of(wanted[_SPECS]), observed.get(_SPECS) or {})
+        _set_specs(run, texts_of(wanted.get(_SPECS)), observed.get(_SPECS) or {})
         if not wanted["is_public"]:
             _set_projects(run, [str(name) for name in wanted.get(_PROJECTS) or ()])
         return Done(self.read(run))

@@ -69,8 +69,7 @@ def encode(user_data: str) -> str:
 def security_groups(run: Run) -> list[str]:
     """Return the ids of the server's security groups."""
     groups = run.specification.get("security_groups") or ()
-    names = [group["name"] if isinstance(group, Mapping) else str(group) for group in groups]
-    return [run.names.resolve("security_group", name) for name in names]
+    return [run.names.resolve("security_group", group["name"]) for group in groups]
 
 
 def nics(run: Run) -> list[dict[str, Any]]:
@@ -101,16 +100,6 @@ def _nic(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str
 def needs_own_port(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry of ``networks`` needs a port of the server's own."""
     return not entry.get("port") and bool(entry.get("subnet") or entry.get("port_extra_properties"))
-
-
-def own_port_name(run: Run, index: int) -> str:
-    """Return the name of the server's own port for the entry with this index, as Heat names it."""
-    return f"{run.object.name}-port-{index}"
-
-
-def ports_of(run: Run) -> list[dict[str, Any]]:
-    """Return the ports of the server's interfaces."""
-    return _PORT.list(run.client, {"device_id": run.external_id})
 
 
 def own_ports(run: Run) -> list[Mapping[str, Any]]:
@@ -154,12 +143,13 @@ def _present_ports(run: Run) -> list[Mapping[str, Any]]:
     own = own_ports(run)
     if run.object.external_id is None:
         return own
-    return [*own, *(port for port in ports_of(run) if all(port["id"] != other["id"] for other in own))]
+    attached = _PORT.list(run.client, {"device_id": run.external_id})
+    return [*own, *(port for port in attached if all(port["id"] != other["id"] for other in own))]
 
 
 def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> str:
     """Return the id of a port for an entry: one of ``ports``, which loses it, or a new one."""
-    name = own_port_name(run, index)
+    name = f"{run.object.name}-port-{index}"  # as Heat names it
     suitable = [port for port in ports if _suits(run, port, entry)]
     match = next((port for port in suitable if port["name"] == name), suitable[0] if suitable else None)
     if match is not None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from stoker_openstack.cloud.client import KEY_MANAGER, OBJECT_STORE, suppressing
 from stoker_openstack.cloud.drivers.base import (
-    SENT_AT,
     STILL_WAITING,
     UNKNOWN_FAULT,
     Done,
@@ -27,35 +26,17 @@ from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind, CloudObject, body_of
 
-#: Nova's clock may be slow by this time.
-_CLOCK_DIFFERENCE = timedelta(seconds=5)
-
 
 class KeypairDriver(Driver):
     """The driver of key pairs."""
 
     kind, noun = CloudKind.KEYPAIR, NOUNS["keypair"]
 
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        match = super().read(run)
-        # Only the answer to the create request has the private key.
-        return {**run.object.observed, **match} if match else None
-
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        """
-        Return the key pair of an interrupted request.
-
-        A generated one is deleted, because its private key was lost, unless it is older than the request.
-        """
+        """Return the key pair of an interrupted request: that with the name and the key of the specification."""
         match = self.noun.find(run.client, run.name)
-        public_key = run.specification.get("public_key")
-        if match is None or public_key:
-            is_same_key = match is not None and match["public_key"].strip() == str(public_key).strip()
-            return match if is_same_key else None
-        created_at = datetime.fromisoformat(match["created_at"]).replace(tzinfo=UTC)
-        if created_at > datetime.fromisoformat(run.progress[SENT_AT]) - _CLOCK_DIFFERENCE:
-            self.noun.delete(run.client, run.name)
-        return None
+        wanted = str(run.specification["public_key"]).strip()
+        return match if match is not None and match["public_key"].strip() == wanted else None
 
     def body(self, run: Run) -> dict[str, Any]:
         return {**body_of(run.specification), "name": run.name}
