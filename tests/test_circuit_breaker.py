@@ -19,15 +19,13 @@ def refuse(breaker: CircuitBreaker) -> None:
         raise AssertionError("the call was made")
 
 
-def test_after_a_failure_calls_fail_at_once_until_the_pause_is_over():
+def test_after_a_failure_calls_fail_at_once_until_one_call_tries_with_success():
     breaker = CircuitBreaker("http://x", LONG)
     with breaker.guard():
         pass
     fail(breaker)
     refuse(breaker)
 
-
-def test_one_call_tries_and_its_success_admits_the_others():
     breaker = CircuitBreaker("http://x")
     fail(breaker)
     with breaker.guard():

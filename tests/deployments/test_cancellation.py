@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from stoker.deployments import run_end
-from stoker.deployments.documents import LOG_BYTES, Documents
+from stoker.deployments.documents import Documents
 from stoker.model.server import Kind, Server
 from stoker.store import deployments, servers
-from support.deployments import begin
+from support.deployments import begin, run_of, signal
 from support.work import ManualWork
 
 WORK = ManualWork()
@@ -30,11 +30,6 @@ def deliver(store, made, channel):
 
 def cancel(store, made):
     return store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
-
-
-def run_of(store, made):
-    with store.read() as tx:
-        return deployments.get(tx, made.id).run
 
 
 SAID = {"deploy_status_reason": "Cancelled: ended by TERM after 0.2 s", "deploy_status_code": 143}
@@ -93,7 +88,7 @@ def test_stokers_agent_gets_the_cancellation_and_reports_the_result(store):
     assert run_of(store, made).state == "CANCELLING"
     (entry,) = entries(store)
     assert (entry["id"], entry["cancel"]) == (made.config_id, True)
-    ended = store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), SAID, LOG_BYTES))
+    ended = signal(store, made, **SAID)
     assert ended.status == "FAILED"
     assert ended.status_reason.startswith("Cancelled: ended by TERM after 0.2 s")
     assert (run_of(store, made).state, run_of(store, made).status_code) == ("DONE", "143")

@@ -11,12 +11,17 @@ from stoker.model.errors import UserParameterMissing
 
 
 def test_inputs_are_ordered_declared_undeclared_facts():
-    declared = [{"name": "a", "type": "Number", "default": 1}, {"name": "b", "type": "String"}]
-    found = derived_inputs(declared, {"b": "x", "more": [1]}, {"deploy_action": "CREATE"})
+    declared = [
+        {"name": "a", "type": "Number", "default": 1},
+        {"name": "b", "type": "String"},
+        {"name": "c", "default": 5},
+    ]
+    found = derived_inputs(declared, {"b": "x", "more": [1], "c": 0}, {"deploy_action": "CREATE"})
 
     assert found == (
         {"name": "a", "type": "Number", "default": 1, "value": 1},
         {"name": "b", "type": "String", "value": "x"},
+        {"name": "c", "default": 5, "value": 0},
         {"name": "more", "type": "String", "value": [1]},
         {
             "name": "deploy_action",
@@ -25,11 +30,6 @@ def test_inputs_are_ordered_declared_undeclared_facts():
             "value": "CREATE",
         },
     )
-
-
-def test_a_falsy_value_is_a_value():
-    ((found),) = derived_inputs([{"name": "a", "default": 5}], {"a": 0}, {})
-    assert found["value"] == 0
 
 
 @pytest.mark.parametrize(

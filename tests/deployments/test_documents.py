@@ -10,19 +10,15 @@ from datetime import timedelta
 import pytest
 
 from stoker.deployments import run_end, runs
-from stoker.deployments.documents import LOG_BYTES, Documents
+from stoker.deployments.documents import Documents
 from stoker.servers import enrollment
 from stoker.store import deployments, servers
 from stoker.store import documents as stored_documents
 from stoker.store.notifier import ALL
-from support.deployments import Env, begin
+from support.deployments import Env, begin, run_of, signal
 from support.work import ManualWork
 
 WORK = ManualWork()
-
-
-def end(tx, made, **values):
-    return run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), {"deploy_status_code": 0, **values}, LOG_BYTES)
 
 
 def entries(document):
@@ -36,7 +32,7 @@ def test_the_agents_document_lists_pending_runs_by_name(store):
     done = begin(store, "c")
     assert entries(documents.load_agents([("s", True)])[0]) == ["a", "b", "c"]
 
-    store.write(lambda tx: end(tx, done))
+    signal(store, done, deploy_status_code=0)
     assert documents.agent("s") is None, "the change was not heard"
     assert entries(documents.load_agents([("s", True)])[0]) == ["a", "b"]
 
@@ -99,17 +95,6 @@ def test_a_document_read_before_the_cache_was_cleared_is_not_cached(store):
     assert documents.load_agents([("s", True)])[0] is documents.agent("s")
 
 
-def test_the_cache_is_bounded(store):
-    documents = Documents(store, max_bytes=2000)
-    for i in range(20):
-        begin(store, "a", server=f"s{i}")
-        documents.load_agents([(f"s{i}", True)])[0]
-
-    assert documents._bytes <= 2000
-    assert documents.agent("s19") is not None
-    assert documents.agent("s0") is None
-
-
 def test_concurrent_writers_and_readers_end_with_the_newest_document(store):
     documents = Documents(store)
     stop = threading.Event()
@@ -142,13 +127,8 @@ def test_progress_is_the_status_reason_until_the_end(store):
 
     assert say(42, "loading\0") == "Running (42 %): loading"
     assert say(None, None) == "Running"
-    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), {}, LOG_BYTES))
+    signal(store, made)
     assert say(99, "late") == "Outputs received"
-
-
-def run_of(store, deployment):
-    with store.read() as tx:
-        return deployments.get(tx, deployment.id).run
 
 
 @pytest.mark.parametrize(
@@ -157,11 +137,7 @@ def run_of(store, deployment):
 )
 def test_the_start_of_a_run_without_progress_follows_from_its_duration(store, said, seconds):
     made = begin(store, "a")
-    store.write(
-        lambda tx: run_end.apply_signal(
-            tx, WORK, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES
-        )
-    )
+    signal(store, made, deploy_status_code=0, deploy_run_seconds=said)
     run = run_of(store, made)
     assert "deploy_run_seconds" not in run.output_values
     if seconds is None:
@@ -210,19 +186,11 @@ def test_a_document_that_no_agent_acknowledges_delivers_nothing(store):
     recorded(store, made, "DELIVERED")
 
 
-def test_subscribers_are_notified_of_a_delivery(store):
-    documents, heard = Documents(store), threading.Event()
-    made = begin(store, "a")
-    store.notifier.subscribe(lambda topics: f"d/{made.id}" in topics and heard.set())
-    documents.record_sent(documents.load_agents([("s", True)])[0], "STOKER_PUSH")
-    assert heard.wait(60)
-
-
 def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     documents = Documents(store)
     made = begin(store, "a")
     document = documents.load_agents([("s", True)])[0]
-    store.write(lambda tx: end(tx, made))
+    signal(store, made, deploy_status_code=0)
     documents.record_sent(document, "STOKER_PUSH")
     found = recorded(store, made, "DONE")
     assert found.status == "COMPLETE"
@@ -254,13 +222,16 @@ def test_documents_of_servers_without_deployments_are_not_cached(store):
     assert documents.heat("s", "p") is not None
 
 
-def test_the_size_of_the_cache_includes_the_keys(store):
+def test_the_cache_is_bounded_with_its_keys(store):
     """Bodies of nothing under long keys filled the memory."""
     documents = Documents(store, max_bytes=10_000)
     begin(store, "a")
     documents.load_heat("s", "p" * 20_000)
     assert documents.heat("s", "p" * 20_000) is None
-    for number in range(20):
-        documents.load_agents([(f"server-{number}", True)])[0]
-    kept = [number for number in range(20) if documents.agent(f"server-{number}") is not None]
-    assert 0 < len(kept) < 20
+    for number in range(40):
+        begin(store, "a", server=f"s{number}")
+        documents.load_agents([(f"s{number}", True)])
+    assert documents._bytes <= 10_000
+    kept = [number for number in range(40) if documents.agent(f"s{number}") is not None]
+    assert 0 < len(kept) < 40
+    assert kept == list(range(kept[0], 40))

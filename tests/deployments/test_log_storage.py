@@ -10,19 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker.deployments import log_storage, run_end, runs
+from stoker.deployments import log_storage, runs
 from stoker.deployments.documents import LOG_BYTES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import deployments
 from stoker.store import runs as stored_logs
 from stoker.store.maintenance import in_batches
-from support import query
+from stoker.store.open import Store
+from support import databases, query
 from support.clock import age
-from support.deployments import begin
+from support.deployments import begin, run_of, signal
 from support.search import examples
-from support.work import ManualWork
-
-WORK = ManualWork()
 
 
 def log(store, config_id, offset, data, stream="stdout", **how):
@@ -45,12 +43,15 @@ def text(store, deployment_id):
     return "".join(each.data for each in chunks(store, deployment_id))
 
 
-def test_repeated_output_is_kept_once(store):
+def test_repeated_output_of_a_known_stream_is_kept_once(store):
     made = begin(store, "a")
     assert log(store, made.config_id, 0, b"hello ") == 6
     assert log(store, made.config_id, 3, b"lo world") == 11
     assert log(store, made.config_id, 0, b"hello") == 11
     assert text(store, made.id) == "hello world"
+
+    with pytest.raises(Invalid):
+        log(store, made.config_id, 0, b"x", stream="stdin")
 
 
 def test_a_gap_is_requested_again_unless_it_is_declared_final(store):
@@ -77,8 +78,7 @@ def test_head_and_tail_are_kept_and_all_bytes_are_counted(store):
     assert found[-1].data == "000000990\n"
     assert [each.offset for each in tail] == list(range(tail[0].offset, 1000, 10))
     assert 80 <= sum(each.size for each in tail) <= 100
-    with store.read() as tx:
-        assert deployments.get(tx, made.id).run.stdout_bytes == 1000
+    assert run_of(store, made).stdout_bytes == 1000
 
 
 def test_output_is_read_backwards_and_as_bytes(store, monkeypatch):
@@ -165,9 +165,6 @@ _KEPT = 'SELECT "offset", data FROM logs WHERE deployment_id = :id ORDER BY seq'
 
 @pytest.fixture(scope="module")
 def sqlite_store(tmp_path_factory, sqlite_template):
-    from stoker.store.open import Store
-    from support import databases
-
     opened = Store(databases.sqlite_url(tmp_path_factory.mktemp("output"), sqlite_template))
     yield opened
     opened.close()
@@ -193,8 +190,7 @@ def test_text_that_might_begin_a_secret_is_stored_at_the_end(store):
     made = secret_run(store, "hunter22")
     assert log(store, made.config_id, 0, b"going hun") == 9
     assert log(store, made.config_id, 0, b"going hunter", stream="stderr") == 12
-    values = {"deploy_status_code": 0}
-    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), values, LOG_BYTES))
+    signal(store, made, deploy_status_code=0)
     assert [each.data for each in chunks(store, made.id)] == ["going ", "going ", "hun", "******"]
 
 
@@ -207,8 +203,7 @@ def test_a_part_of_a_secret_before_a_gap_is_masked(store):
 
 def test_a_report_is_masked_and_its_reason_too(store):
     made = secret_run(store, "hunter22")
-    values = {"deploy_stdout": "it is hunter22\n", "result": "hunter22", "deploy_status_reason": "no hunter22"}
-    store.write(lambda tx: run_end.apply_signal(tx, WORK, made, values, LOG_BYTES))
+    signal(store, made, deploy_stdout="it is hunter22\n", result="hunter22", deploy_status_reason="no hunter22")
     assert text(store, made.id) == "it is ********\n"
     with store.read() as tx:
         found = deployments.get(tx, made.id)
@@ -231,12 +226,6 @@ def test_a_run_of_another_server_is_not_found(store):
             store.write(say)
 
 
-def test_a_stream_is_stdout_or_stderr(store):
-    made = begin(store, "a")
-    with pytest.raises(Invalid):
-        log(store, made.config_id, 0, b"x", stream="stdin")
-
-
 def purge(store):
     before = datetime.now(UTC) - timedelta(days=30)
     return in_batches(store, lambda tx, most: stored_logs.purge_output(tx, before, most))
@@ -246,7 +235,7 @@ def test_output_expires_only_after_its_run_has_ended(store):
     over, going = begin(store, "over"), begin(store, "going")
     for made in (over, going):
         log(store, made.config_id, 0, b"old")
-    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, over.id), {}, LOG_BYTES))
+    signal(store, over)
     assert purge(store) == 0
     age(store, "logs", 31 * 86400)
     log(store, going.config_id, 3, b"new")

@@ -5,22 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stoker.deployments import run_end, runs
-from stoker.deployments.documents import LOG_BYTES
 from stoker.store import deployments
 from support.clock import age
-from support.deployments import begin
+from support.deployments import begin, run_of, signal
 from support.work import ManualWork
 
 WORK = ManualWork()
-
-
-def run_of(store, deployment):
-    with store.read() as tx:
-        return deployments.get(tx, deployment.id).run
-
-
-def take(store, deployment, **values):
-    return store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, deployment.id), values, LOG_BYTES))
 
 
 def state_now(store, deployment):
@@ -45,13 +35,13 @@ def beat(store, deployment):
 )
 def test_a_signal_with_progress_does_not_end_the_run(store, said, percent, message, reason):
     made = begin(store, "a")
-    found = take(store, made, deploy_status="IN_PROGRESS", **said)
+    found = signal(store, made, deploy_status="IN_PROGRESS", **said)
     assert (found.status, found.status_reason, found.output_values) == ("IN_PROGRESS", reason, {})
     run = run_of(store, made)
     assert (run.state, run.percent, run.message) == ("RUNNING", percent, message)
     assert run.started_at is not None
-    assert take(store, made, deploy_status_code=0).status == "COMPLETE"
-    assert take(store, made, deploy_status="IN_PROGRESS", deploy_percent=7).status_reason == "Outputs received"
+    assert signal(store, made, deploy_status_code=0).status == "COMPLETE"
+    assert signal(store, made, deploy_status="IN_PROGRESS", deploy_percent=7).status_reason == "Outputs received"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +55,7 @@ def test_a_signal_with_progress_does_not_end_the_run(store, said, percent, messa
     ],
 )
 def test_a_signal_with_a_status_ends_the_run(store, said, status, reason):
-    found = take(store, begin(store, "a"), **said)
+    found = signal(store, begin(store, "a"), **said)
     assert (found.status, found.status_reason) == (status, reason)
 
 
@@ -83,14 +73,14 @@ def test_a_run_is_unresponsive_until_its_agent_sends_a_heartbeat(store):
     assert state_now(store, made) == "UNRESPONSIVE"
     beat(store, made)
     assert state_now(store, made) == "RUNNING"
-    take(store, made, deploy_status_code=0)
+    signal(store, made, deploy_status_code=0)
     age(store, "deployments", 3600)
     assert state_now(store, made) == "DONE"
 
 
 def test_a_heartbeat_keeps_the_progress(store):
     made = begin(store, "a")
-    take(store, made, deploy_status="IN_PROGRESS", deploy_percent=42, deploy_message="half way")
+    signal(store, made, deploy_status="IN_PROGRESS", deploy_percent=42, deploy_message="half way")
     beat(store, made)
     run = run_of(store, made)
     assert (run.percent, run.message) == (42, "half way")

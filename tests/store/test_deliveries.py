@@ -30,7 +30,7 @@ def record(store, made, *, received):
         return deployments.get(tx, made.id).run
 
 
-def test_a_run_is_delivered_once_the_agent_has_acknowledged_it(store):
+def test_a_run_is_delivered_once_the_agent_has_acknowledged_it_even_without_a_recorded_sending(store):
     made = begin(store, "a")
     assert unreceived(store) == {made.id: False}
     sent = record(store, made, received=False)
@@ -39,11 +39,7 @@ def test_a_run_is_delivered_once_the_agent_has_acknowledged_it(store):
     received = record(store, made, received=True)
     assert (received.state, received.delivered_at) == ("DELIVERED", sent.sent_at)
     assert unreceived(store) == {}
-
-
-def test_an_acknowledgment_without_a_recorded_sending_is_a_delivery(store):
-    made = begin(store, "a")
-    received = record(store, made, received=True)
+    received = record(store, begin(store, "b"), received=True)
     assert (received.state, received.channel) == ("DELIVERED", "STOKER_PUSH")
     assert received.delivered_at is not None
 

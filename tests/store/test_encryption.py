@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from cryptography.fernet import Fernet
 
 from stoker.model.config import Config
-from stoker.model.deployment import Deployment
 from stoker.model.errors import Unavailable
 from stoker.model.secrets import CREDENTIAL_PREFIX, SecretSet
-from stoker.model.stack import Status
-from stoker.store import configs, deployments, maintenance
+from stoker.store import configs, maintenance
 from stoker.store.encryption import derive_key
 from stoker.store.open import Store
 from stoker.store.rows import ENCRYPTED
 from support import databases, query
+from support.deployments import begin
 from support.statements import recorded_statements
 
 SECRET = "S3CR3T-of-a-test"
@@ -37,9 +38,13 @@ def secret_input(value=SECRET):
     return ({"name": "a", "type": "String", "secret": True, "value": value},)
 
 
-def test_columns_without_a_secret_stay_plain(store):
+def test_columns_without_a_secret_stay_plain_even_in_the_form_of_an_encrypted_text(store):
     config(store, "open", inputs=({"name": "a", "type": "String", "value": "plain"},))
     assert not plain(store)[0].startswith(ENCRYPTED)
+
+    config(store, "one", config="gAAAAAx")
+    with store.read() as tx:
+        assert configs.get(tx, "one", "p").config == "gAAAAAx"
 
 
 def test_a_secret_that_was_read_is_encrypted_in_every_copy(store):
@@ -67,30 +72,12 @@ def test_a_secret_that_was_read_is_encrypted_in_every_copy(store):
 
 
 def test_a_config_comes_with_the_secrets_on_its_server_that_its_run_may_show(store):
-    def deploy(tx):
-        configs.add(
-            tx, Config(id="one", project_id="p", config="x", created_at=tx.now, inputs=secret_input("the first"))
-        )
-        deployment = Deployment(
-            id="d",
-            project_id="p",
-            server_id="s",
-            config_id="one",
-            action="CREATE",
-            status=Status.COMPLETE,
-            status_reason="",
-            input_values={},
-            output_values={},
-            created_at=tx.now,
-        )
-        deployments.add(tx, deployment)
-
     def run_twice(tx):
         for id, inputs in (("two", secret_input("the second")), ("three", ())):
             new = Config(id=id, project_id="p", config="x", created_at=tx.now, inputs=inputs)
             configs.add(tx, new, server_id="s", shows_present=True)
 
-    store.write(deploy)
+    begin(store, "one", inputs=secret_input("the first"))
     with recorded_statements(store) as executed:
         store.write(run_twice)
     with store.read() as tx:
@@ -119,67 +106,44 @@ def test_a_short_secret_is_encrypted_only_as_a_whole_value(store):
     assert [each.startswith(ENCRYPTED) for each in plain(store)] == [False, True]
 
 
-def test_text_in_the_form_of_an_encrypted_one_is_stored_as_text(store):
-    config(store, "one", config="gAAAAAx")
-    with store.read() as tx:
-        assert configs.get(tx, "one", "p").config == "gAAAAAx"
-
-
 def test_without_the_key_a_secret_is_neither_read_nor_written(store):
     config(store, "one", inputs=secret_input())
     for keys in ((), (derive_key(b"another site's"),)):
-        other = Store(store.url, keys=lambda keys=keys: keys)
-        try:
-            with other.read() as tx, pytest.raises(Unavailable, match="give the site's secret_key"):
-                configs.get(tx, "one", "p")
-        finally:
-            other.close()
-    other = Store(store.url)
-    try:
+        refuses = pytest.raises(Unavailable, match="give the site's secret_key")
+        with closing(Store(store.url, keys=lambda keys=keys: keys)) as other, other.read() as tx, refuses:
+            configs.get(tx, "one", "p")
+    with closing(Store(store.url)) as other:
         with pytest.raises(Unavailable):
             config(other, "two", inputs=secret_input())
         config(other, "three")
-    finally:
-        other.close()
     assert len(plain(store)) == 2
 
 
 def test_keys_are_rotated_while_other_processes_serve(store):
     keys = [*databases.keys()]
-    serving = Store(store.url, keys=lambda: tuple(keys))
-    try:
+    with closing(Store(store.url, keys=lambda: tuple(keys))) as serving:
         for number in range(5):
             config(serving, str(number), inputs=secret_input(f"{SECRET}-{number}"))
         old = plain(store)
         keys.insert(0, Fernet.generate_key())
-        rotating = Store(store.url, keys=lambda: tuple(keys))
-        try:
+        with closing(Store(store.url, keys=lambda: tuple(keys))) as rotating:
             assert maintenance.rotate_keys(rotating, batch=2) == 5
             assert maintenance.rotate_keys(rotating, batch=2) == 0
-        finally:
-            rotating.close()
         assert not set(old) & set(plain(store))
         with serving.read() as tx:  # has not heard of the new key yet
             assert configs.get(tx, "3", "p").inputs[0]["value"] == f"{SECRET}-3"
-        del keys[1:]
-        with pytest.raises(Unavailable), store.read() as tx:
-            configs.get(tx, "3", "p")
-        fresh = Store(store.url, keys=lambda: tuple(keys))
-        try:
-            with fresh.read() as tx:
-                assert configs.get(tx, "4", "p").inputs[0]["value"] == f"{SECRET}-4"
-        finally:
-            fresh.close()
-    finally:
-        serving.close()
+    del keys[1:]
+    with pytest.raises(Unavailable), store.read() as tx:
+        configs.get(tx, "3", "p")
+    with closing(Store(store.url, keys=lambda: tuple(keys))) as fresh, fresh.read() as tx:
+        assert configs.get(tx, "4", "p").inputs[0]["value"] == f"{SECRET}-4"
 
 
 def test_an_interrupted_rotation_continues(store, monkeypatch):
     for number in range(4):
         config(store, str(number), inputs=secret_input())
     keys = (Fernet.generate_key(), *databases.keys())
-    rotating = Store(store.url, keys=lambda: keys)
-    try:
+    with closing(Store(store.url, keys=lambda: keys)) as rotating:
         done, real = [], rotating.write
 
         def fails_later(do):
@@ -193,8 +157,6 @@ def test_an_interrupted_rotation_continues(store, monkeypatch):
             maintenance.rotate_keys(rotating, batch=2)
         monkeypatch.undo()
         assert maintenance.rotate_keys(rotating, batch=2) == 2
-    finally:
-        rotating.close()
 
 
 def derived(number):

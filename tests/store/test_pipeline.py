@@ -62,6 +62,8 @@ def test_commit_ends_the_transaction_in_the_same_batch(pipeline, connection):
     pipeline.run([insert(3)])
     pipeline.run([], commits=True)
     assert numbers(connection) == [1, 2, 3]
+    assert pipeline.run([insert(4), (b"SELECT count(*) FROM numbers", ())], commits=True) == [(4,)]
+    assert not pipeline.is_in_transaction
 
 
 def test_a_transaction_has_the_isolation_level_of_the_pipeline(pipeline, connection):
@@ -174,11 +176,6 @@ def test_a_batch_without_an_answer_in_time_closes_the_connection(pipeline, conne
     with pytest.raises(psycopg.OperationalError, match="has not answered for"):
         pipeline.run([(b"SELECT pg_sleep(300)", ())])
     assert connection.closed
-
-
-def test_a_batch_that_commits_returns_the_rows_of_its_last_query(pipeline):
-    assert pipeline.run([insert(1), (b"SELECT count(*) FROM numbers", ())], commits=True) == [(1,)]
-    assert not pipeline.is_in_transaction
 
 
 def test_a_rollback_ends_a_transaction_also_after_an_error(pipeline, connection):

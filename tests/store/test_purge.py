@@ -21,14 +21,13 @@ NOW = datetime.now(UTC) + timedelta(days=1)
 
 
 @pytest.fixture
-def gone(store):
+def gone(heat):
     """Three deleted stacks with many events, and one that is there."""
-    heat = world(store)
     kept = heat.create(template({"one": {"type": "OS::Heat::None"}}), "kept")
     for name in "abc":
         stack = heat.create(template({}), name)
         heat.delete(stack)
-        store.write(lambda tx, id=stack.id: add_events(tx, id))
+        heat.store.write(lambda tx, id=stack.id: add_events(tx, id))
     return kept
 
 

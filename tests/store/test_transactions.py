@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -181,11 +181,14 @@ def count_commits(store: Store) -> list[str]:
     return commits
 
 
-def test_a_group_is_one_commit(sqlite):
+@pytest.mark.parametrize(("seconds", "count"), [(None, 1), (0.0, 3)], ids=["short", "long"])
+def test_a_group_is_one_commit_unless_it_is_long(sqlite, monkeypatch, seconds, count):
+    if seconds is not None:
+        monkeypatch.setattr(sqlite_doors, "_GROUP_SECONDS", seconds)
     commits = count_commits(sqlite)
-    as_one_group(sqlite, [lambda tx, n=n: add(tx, str(n)) for n in range(10)])
-    assert len(ids(sqlite)) == 10
-    assert len(commits) == 2  # the one that held the writer, and the group
+    assert as_one_group(sqlite, [lambda tx, id=id: add(tx, id) for id in "abc"]) == [None] * 3
+    assert ids(sqlite) == ["a", "b", "c"]
+    assert len(commits) == 1 + count  # and of what held the writer
 
 
 def test_transactions_of_a_group_see_earlier_successful_ones(sqlite):
@@ -220,8 +223,7 @@ def test_racing_increments_are_all_counted(store, threads, each):
 
 def test_a_deadlock_is_retried(postgresql_server):
     """For certain: both hold their first row before either asks for its second."""
-    with databases.postgresql_url(postgresql_server) as url:
-        store = Store(url)
+    with databases.postgresql_url(postgresql_server) as url, closing(Store(url)) as store:
         for id in "ab":
             store.write(lambda tx, id=id: add(tx, id, "0"))
         met, tries = threading.Barrier(2), []
@@ -237,26 +239,38 @@ def test_a_deadlock_is_retried(postgresql_server):
 
             return lambda: store.write(do)
 
-        try:
-            assert together([both("a", "b"), both("b", "a")]) == [None, None]
-            assert (value(store, "a"), value(store, "b")) == ("done", "done")
-            assert len(tries) > 2
-        finally:
-            store.close()
+        assert together([both("a", "b"), both("b", "a")]) == [None, None]
+        assert (value(store, "a"), value(store, "b")) == ("done", "done")
+        assert len(tries) > 2
 
 
-def test_a_write_inside_a_write_is_refused(sqlite):
+def test_a_write_inside_a_write_is_refused_and_one_in_a_read_transaction_not_stored(sqlite):
     with pytest.raises(RuntimeError):
         sqlite.write(lambda tx: sqlite.write(lambda tx: add(tx, "a")))
     assert ids(sqlite) == []
     sqlite.write(lambda tx: add(tx, "b"))
     assert ids(sqlite) == ["b"]
+    with sqlite.read() as tx:
+        add(tx, "a")
+    sqlite.write(lambda tx: add(tx, "c"))
+    assert ids(sqlite) == ["b", "c"]
 
 
-def test_a_write_may_follow_from_another_ones_commit(store):
+def test_calls_after_the_commit_may_write_and_fail_without_their_caller(store):
     """What is called after the commit is outside of the transaction."""
     store.write(lambda tx: tx.after_commit(lambda: store.write(lambda tx: add(tx, "a"))))
     assert ids(store) == ["a"]
+
+    seen = []
+
+    def do(tx: Tx) -> str:
+        tx.after_commit(lambda: 1 / 0)
+        tx.after_commit(lambda: seen.append("the next"))
+        add(tx, "stored")
+        return "stored"
+
+    assert store.write(do) == "stored"
+    assert (seen, ids(store)) == (["the next"], ["a", "stored"])
 
 
 def test_notifications_come_after_the_commit(store):
@@ -325,27 +339,15 @@ def test_one_transaction_has_one_time(store):
     assert first.utcoffset().total_seconds() == 0
 
 
-def test_a_reader_sees_one_snapshot(store):
+def test_a_reader_sees_one_snapshot_and_does_not_wait_for_a_writer(store):
     store.write(lambda tx: add(tx, "a", "before"))
     with store.read() as tx:
         assert tx.scalar(_GET, {"id": "a"}) == "before"
         store.write(lambda tx: tx.execute_fast(_SET, {"id": "a", "description": "after"}) and None)
         assert tx.scalar(_GET, {"id": "a"}) == "before"
     assert value(store, "a") == "after"
-
-
-def test_reading_does_not_wait_for_a_writer(store):
-    store.write(lambda tx: add(tx, "a", "committed"))
     with busy(store):
-        assert value(store, "a") == "committed"
-
-
-def test_a_write_in_a_read_transaction_is_not_stored(store):
-    with store.read() as tx:
-        add(tx, "a")
-    assert ids(store) == []
-    store.write(lambda tx: add(tx, "b"))
-    assert ids(store) == ["b"]
+        assert value(store, "a") == "after"
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)  # SQLite has none that break
@@ -414,14 +416,6 @@ def test_a_long_transaction_should_yield_to_waiting_ones(sqlite):
     sqlite.write(long)
     other.join(60)
     assert seen == [False, True]
-
-
-def test_a_long_group_is_committed_in_parts(sqlite, monkeypatch):
-    monkeypatch.setattr(sqlite_doors, "_GROUP_SECONDS", 0.0)
-    commits = count_commits(sqlite)
-    assert as_one_group(sqlite, [lambda tx, id=id: add(tx, id) for id in "abc"]) == [None] * 3
-    assert ids(sqlite) == ["a", "b", "c"]
-    assert len(commits) == 1 + 3  # and of what kept the writer busy
 
 
 def test_a_full_disk_is_reported_and_survived(sqlite):
@@ -494,12 +488,11 @@ def test_a_failing_subscriber_fails_no_transaction(sqlite):
 
 
 def test_a_database_that_is_away_is_unavailable(tmp_path):
-    store = Store("postgresql://nobody@127.0.0.1:1/none")
-    with pytest.raises(Unavailable):
-        store.write(lambda tx: add(tx, "a"))
-    with pytest.raises(Unavailable), store.read():
-        pass
-    store.close()
+    with closing(Store("postgresql://nobody@127.0.0.1:1/none")) as store:
+        with pytest.raises(Unavailable):
+            store.write(lambda tx: add(tx, "a"))
+        with pytest.raises(Unavailable), store.read():
+            pass
 
 
 def test_other_databases_are_refused():
@@ -534,19 +527,6 @@ def test_a_transaction_that_breaks_a_constraint_at_the_commit_fails_alone(store)
     assert ids(store) == ["a", "b"]
     with store.read() as tx:
         assert query.count(tx, "servers") == 0
-
-
-def test_calls_after_the_commit_fail_without_their_caller(store):
-    seen = []
-
-    def do(tx: Tx) -> str:
-        tx.after_commit(lambda: 1 / 0)
-        tx.after_commit(lambda: seen.append("the next"))
-        add(tx, "stored")
-        return "stored"
-
-    assert store.write(do) == "stored"
-    assert (seen, ids(store)) == (["the next"], ["stored"])
 
 
 def test_deferred_writes_keep_their_order(store):

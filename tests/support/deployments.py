@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker import transports
-from stoker.deployments import service
+from stoker.deployments import run_end, service
+from stoker.deployments.documents import LOG_BYTES
 from stoker.deployments.run_plan import RunRequest
 from stoker.identity.stack_users import SignalTokens
 from stoker.model.config import Content
 from stoker.model.deployment import Deployment
 from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.store import deployments
 from stoker.store.open import Store
 from stoker.transports import Transports
 from support.work import ManualWork
@@ -51,3 +53,15 @@ def begin(
         signal_transport="STOKER_SIGNAL" if awaits else "NO_SIGNAL",
     )
     return store.write(lambda tx: service.start_run(tx, Env(), request, deployment_id=f"{server}-{name}"))
+
+
+def signal(store: Store, deployment: Deployment, **values: Any) -> Deployment:
+    """Apply values that an agent reports of a deployment's run."""
+    work = ManualWork()
+    return store.write(lambda tx: run_end.apply_signal(tx, work, deployments.get(tx, deployment.id), values, LOG_BYTES))
+
+
+def run_of(store: Store, deployment: Deployment) -> Any:
+    """Return the last run of a deployment."""
+    with store.read() as tx:
+        return deployments.get(tx, deployment.id).run
