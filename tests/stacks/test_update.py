@@ -255,8 +255,7 @@ def test_a_failed_update_is_rolled_back_on_request(heat):
     stack = heat.signal_all(stack)
     assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
     assert set(heat.resources(stack)) == set(BASE)
-    with heat.store.read() as tx:
-        assert configs.get(tx, heat.resources(stack)["config"].physical_id, "p").config == "#!/bin/sh\necho"
+    assert heat.read(configs.get, heat.resources(stack)["config"].physical_id, "p").config == "#!/bin/sh\necho"
     assert heat.leftovers(stack) == []
 
 

@@ -63,8 +63,7 @@ def test_a_refused_target_leaves_no_queue_or_container(fleet, transport):
     govern(fleet, one.id, {"groups": []})
 
     def left():
-        with fleet.world.store.read() as tx:
-            return [query.count(tx, table) for table in ("containers", "queues")]
+        return [fleet.world.read(query.count, table) for table in ("containers", "queues")]
 
     fleet.trigger(config_id=fleet.config(), servers=[free.id], signal_transport=transport)
     of_one = left()

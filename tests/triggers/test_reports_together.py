@@ -121,8 +121,7 @@ def test_reports_of_stacks_and_triggers_come_together(fleet):
         "two": {**deployment(server="server"), "depends_on": "one"},
     }
     stack = world.create(template(resources))
-    with world.store.read() as tx:
-        (owned,) = deployments.list_all(tx, world.project)
+    (owned,) = world.read(deployments.list_all, world.project)
     trigger = fleet.trigger_over(1)
     assert together(fleet, report(owned), *(report(each) for each in fleet.running(trigger))) == ["COMPLETE"] * 2
     assert fleet.now(trigger).status == "COMPLETE"

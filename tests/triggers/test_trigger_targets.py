@@ -525,8 +525,7 @@ def test_a_tolerated_member_whose_config_is_gone_is_triggered_with_its_present_o
     for resource in ("app", "all"):
         trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")
         assert [target.resource_name for target in fleet.targets(trigger)] == ["all/bad", "all/good"]
-        with fleet.world.store.read() as tx:
-            contents = [configs.get(tx, made.config_id, "p").config for made in fleet.running(trigger)]
+        contents = [fleet.world.read(configs.get, made.config_id, "p").config for made in fleet.running(trigger)]
         assert [content["configs"][1]["config"] for content in contents] == ["new", "new"]
 
 
