@@ -173,23 +173,6 @@ def test_failures_beyond_the_limit_fail_the_group(heat):
     assert set(members(heat, stack)) == {"a", "b"}
 
 
-def test_unhealthy_members_count_as_failures(heat):
-    stack = heat.create(fleet({"max_batch_size": 2, "max_fail_percentage": 50, **HEALTH}))
-    turns = names_of(roll(heat, stack, failing={"a", "c.health"}))
-    assert turns == ["ab", "b.health", "cd", "c.healthd.health"]
-    assert heat.resources(heat.settled(stack.id))["group"].reason.endswith("tolerated: a, c")
-
-
-def test_a_new_batch_that_fails_is_removed(heat):
-    stack = heat.create(fleet({"canary": 1, "max_batch_size": 2, "on_failure": "ROLLBACK"}))
-    assert names_of(roll(heat, stack, failing={"c"})) == ["a", "bc"]
-    stack = heat.settled(stack.id)
-    assert str(stack.status) == "FAILED"
-    assert stack.reason.endswith("non-zero status code: 1 on c; brought back to what it was before: b, c")
-    assert set(members(heat, stack)) == {"a"}
-    assert len(heat.deployments()) == 1
-
-
 def test_a_changed_batch_that_fails_is_rolled_back(heat):
     policy = {"canary": 1, "max_batch_size": 2, "on_failure": "ROLLBACK", **HEALTH}
     stack = heat.create(fleet(policy))

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from stoker.deployments import run_end, server_runs, service
+from stoker.deployments import server_runs, service
 from stoker.deployments.run_end import DEADLINE
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.artifact import Artifact, ArtifactKind
@@ -519,18 +519,6 @@ def test_a_changed_policy_applies_at_once(heat, clock):
     assert len(heat.to_run(id)) == 1
     assert heat.deployments()[0].status_reason == "Waiting for the agent"
     assert authorizer.WINDOW_JOB not in heat.work.kinds()
-
-
-def test_a_held_run_that_was_cancelled_does_not_run_when_the_window_opens(heat, clock):
-    stack = heat.create(waiting())
-    (made,) = heat.deployments()
-    heat.store.write(
-        lambda tx: run_end.cancel(tx, heat.work, deployments.get(tx, made.id, for_update=True), "Cancelled by anna")
-    )
-    clock.until(heat.work, "2026-05-02T02:00")
-
-    assert heat.to_run(heat.resources(stack)["server"].physical_id) == []
-    assert heat.deployments()[0].status == "FAILED"
 
 
 def test_a_run_without_signal_waits_for_its_window_which_may_change(heat, clock):

@@ -50,12 +50,6 @@ def test_a_trigger_with_many_targets_continues_by_a_job(fleet):
     assert stopped.status == "CANCELLED"
 
 
-def test_a_target_without_signal_completes_at_once(fleet):
-    trigger = fleet.trigger_over(5, max_concurrent=2, signal_transport="NO_SIGNAL")
-    assert fleet.exact(trigger)["complete"] == 5
-    assert trigger.status == "COMPLETE"
-
-
 @pytest.mark.parametrize(("most", "begun"), [(0, 1), (20, 3), (50, 6), (100, 10)])
 def test_too_many_failures_end_the_queue(fleet, most, begun):
     trigger = fleet.trigger_over(10, max_concurrent=1, max_fail_percentage=most)
