@@ -385,7 +385,7 @@ def test_old_triggers_are_deleted_in_batches_unless_they_run(clock, monkeypatch)
     monkeypatch.setattr("stoker.store.triggers.oldest_beyond", beyond)
     assert clock.fleet.world.work.run(TIDY) == 1
     assert clock.begun() == [newest, again]
-    assert len(clock.read(deployments.list_all, "p")) == 10
+    assert len(clock.fleet.world.read(deployments.list_all, "p")) == 10
 
 
 @pytest.mark.parametrize(
