@@ -328,8 +328,8 @@ class TakesSignals:
         raise NotImplementedError
 
     def waiters(self, context: Context, resource: Resource) -> Iterable[str]:
-        """Return the ids of the resources whose ``check`` is called after a signal to this resource."""
-        return (resource.id,)
+        """Return the ids of the resources that a signal to this resource wakes, so that ``check`` is called."""
+        return ()
 
 
 class KnowsAgent:

@@ -13,7 +13,7 @@ from stoker.deployments import owners, run_end
 from stoker.deployments.runs import RUN, SUPERSEDED, log_rejection
 from stoker.json_values import decode
 from stoker.model.audit import Decision, Outcome
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import Deployment, Owner
 from stoker.model.embedded import Message
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name
@@ -22,7 +22,7 @@ from stoker.objects import operations
 from stoker.policy import authorizer
 from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.progress import clear_hook, commit, lock_resource, lock_stack, wake
+from stoker.stacks.engine.progress import clear_hook, commit, lock_resource, lock_stack
 from stoker.stacks.operations import no_resource
 from stoker.store import deployments, objects, queues, resources, stacks
 from stoker.store.tx import Tx
@@ -91,11 +91,8 @@ def _signal_resource(
     if signalled.resource is not None:
         session.resources.change(signalled.resource)
     session.record(resource, signal=signalled.words)
-    session.save()  # types of waiting resources read the database
     for id in resource_type.waiters(session.context, resource):
-        waiting = session.resources.find_by_id(id)
-        if waiting is not None:
-            wake(session, waiting)
+        tx.wake(Owner.resource(id))
     commit(session)
 
 

@@ -298,9 +298,6 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         code = changed.output_values.get("deploy_status_code")
         return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""))
 
-    def waiters(self, context: Context, resource: Resource) -> Iterable[str]:
-        return ()  # the end of its run wakes the resource
-
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Link an existing deployment to this resource. Raises AdoptionFailure."""
         deployment = deployment_runs.find_deployment(context, resource)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from stoker.backends.remote_heat import Answer
 from stoker.failures import ServiceRejected, ServiceUnavailable, backoff
 from stoker.hot import UNKNOWN, Environment
+from stoker.model.deployment import Owner, Settled
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Action, Resource, Stack
 from stoker.resources.base import (
@@ -32,7 +33,7 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.resources.roles import RunsRemoteStack
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.progress import commit, lock_resource, wake
+from stoker.stacks.engine.progress import commit, lock_resource
 from stoker.store import resources, stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -213,10 +214,9 @@ class RemoteStacks:
                 return
             session, now = locked
             data = {**now.data, "ended": wanted["task"], "outputs": kept.get("outputs", now.data.get("outputs"))}
-            changed = replace(now, data=data, physical_id=kept.get("physical_id", now.physical_id))
-            session.resources.change(changed)
-            wake(session, changed, failure)
+            session.resources.change(replace(now, data=data, physical_id=kept.get("physical_id", now.physical_id)))
             commit(session)
+            tx.wake(Owner.resource(now.id), Settled(failure))
 
         self._store.write(do)
 
