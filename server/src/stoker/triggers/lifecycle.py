@@ -18,7 +18,7 @@ from stoker.deployments import run_end, service
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.config import Content
-from stoker.model.deployment import PREVIEW, Deployment, DriftChanged, Removed, RunEnded, RunRestarted, Settled
+from stoker.model.deployment import PREVIEW, Deployment, Removed, RunEnded, RunRestarted
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.stack import Status
@@ -39,8 +39,6 @@ SHARE = 200
 #: Deployments that one transaction deletes. Each gives its server's document a new revision, so the pauses between the
 #: transactions also keep the servers of a large trigger from polling at the same time.
 _BATCH = 50
-#: Causes that do not change the counts.
-_NOT_COUNTED = (DriftChanged, Settled)
 #: Deployments started between two checks whether other writers wait.
 _TURN = 40
 
@@ -100,9 +98,9 @@ def advance(tx: Tx, trigger_id: str, wakes: Sequence[Wake], env: DeploymentEnv) 
     if trigger is None:
         return
     for cause, tx.secrets in wakes:
-        target = None if isinstance(cause, _NOT_COUNTED) else targets.of_deployment(tx, cause.deployment.id)
-        if target is not None and not isinstance(cause, _NOT_COUNTED):
-            trigger = _count(tx, trigger, target, cause)
+        if isinstance(cause, RunEnded | RunRestarted | Removed):
+            target = targets.of_deployment(tx, cause.deployment.id)
+            trigger = trigger if target is None else _count(tx, trigger, target, cause)
     tx.secrets = secrets
     _continue(tx, env, trigger)
 
