@@ -245,6 +245,15 @@ def test_failed_targets_are_triggered_again(fleet):
     assert fleet.again(second, only_failed=False).total == 2
 
 
+def test_the_targets_of_a_retry_have_no_results_of_the_earlier_trigger(fleet):
+    trigger = fleet.trigger_over(2, max_concurrent=1)
+    for _ in range(2):
+        fleet.end(fleet.running(trigger)[0], 1, deploy_stdout="broken")
+    assert {target.exit_code for target in fleet.targets(trigger)} == {"1"}
+    again = fleet.cancel(fleet.again(trigger))
+    assert [(t.status, t.exit_code, t.digest) for t in fleet.targets(again)] == [("CANCELLED", None, None)] * 2
+
+
 def test_a_retried_deployment_counts_again(fleet):
     trigger = fleet.trigger_over(2)
     first, second = fleet.running(trigger)

@@ -230,14 +230,14 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
             " (only_failed: false)."
         )
     new_targets = [
-        replace(
-            target,
+        Target(
             trigger_id=id,
             position=position,
-            status=TargetStatus.QUEUED,
-            status_reason="",
-            changed=None,
-            deployment_id=None,
+            server_id=target.server_id,
+            server_name=target.server_name,
+            name=target.name,
+            input_values=target.input_values,
+            resource_name=target.resource_name,
         )
         for position, target in enumerate(retried)
     ]
