@@ -50,12 +50,6 @@ def test_the_document_is_valid(said):
     OpenAPIV31SpecValidator(said).validate()
 
 
-def test_an_invalid_openapi_document_is_detected(said):
-    small = {**said, "paths": {}, "components": {}}
-    assert not list(OpenAPIV31SpecValidator(small).iter_errors())
-    assert list(OpenAPIV31SpecValidator({**small, "info": {}}).iter_errors())
-
-
 @pytest.mark.parametrize("row", ALL, ids=lambda row: f"{row.verb} {row.path}")
 def test_every_route_is_described(row):
     operation = DOCUMENT["paths"][path_of(row)][row.verb.lower()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -14,47 +14,34 @@ from support.templates import define, deployment, template
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-class Counted(Inside):
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.base = f"/v1/{self.project}"
+def cost(program: Inside, path: str) -> int:
+    """How many statements an answer costs."""
+    program.call("GET", path)  # what is remembered is remembered now
+    return program.counted(lambda: program.call("GET", path))
 
-    def get(self, path: str) -> int:
-        """How many statements an answer costs."""
 
-        def ask() -> None:
-            answer = self.client.get(self.base + path, headers=self.headers)
-            assert answer.status_code == 200, answer.text
+def create(program: Inside, name: str, said: dict[str, Any], **more: Any) -> str:
+    """Create a stack and return its path."""
+    body = {"stack_name": name, "template": said, **more}
+    return f"stacks/{name}/{program.call('POST', 'stacks', body)['stack']['id']}"
 
-        ask()  # what is remembered is remembered now
-        return self.counted(ask)
 
-    def stack(self, name: str, size: int) -> str:
-        resources: dict[str, object] = {
-            "config": define("OS::Heat::SoftwareConfig", group="script", config="x", outputs=[{"name": "result"}]),
-            "server": define("OS::Heat::DeployedServer", name=name),
-            "group": define("OS::Heat::ResourceGroup", count=size, resource_def={"type": "OS::Heat::RandomString"}),
-        }
-        for i in range(size):
-            resources[f"run{i}"] = deployment(signal_transport="NO_SIGNAL")
-        reads = [["run", "result"], ["group", "refs"], ["group", "value"]]
-        outputs = {
-            f"o{i}": {"value": {"get_attr": [name.replace("run", f"run{i}"), attribute]}}
-            for i in range(size)
-            for name, attribute in reads[:1]
-        }
-        outputs |= {attribute: {"value": {"get_attr": [name, attribute]}} for name, attribute in reads[1:]}
-        template = {"heat_template_version": "2018-08-31", "resources": resources, "outputs": outputs}
-        body = {"stack_name": name, "template": template}
-        made = self.client.post(f"{self.base}/stacks", json=body, headers=self.headers)
-        assert made.status_code == 201, made.text
-        return f"/stacks/{name}/{made.json()['stack']['id']}"
+def runs_and_a_group(name: str, size: int) -> dict[str, Any]:
+    config = define("OS::Heat::SoftwareConfig", group="script", config="x", outputs=[{"name": "result"}])
+    resources = {
+        "config": config,
+        "server": define("OS::Heat::DeployedServer", name=name),
+        "group": define("OS::Heat::ResourceGroup", count=size, resource_def={"type": "OS::Heat::RandomString"}),
+        **{f"run{i}": deployment(signal_transport="NO_SIGNAL") for i in range(size)},
+    }
+    reads = [("group", "refs"), ("group", "value"), *((f"run{i}", "result") for i in range(size))]
+    return template(resources, outputs={"-".join(read): {"value": {"get_attr": list(read)}} for read in reads})
 
 
 @pytest.fixture(scope="module")
-def counted(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
-    program = Counted(tmp_path_factory.mktemp("counted"))
-    small, large = program.stack("small", 3), program.stack("large", 30)
+def counted(tmp_path_factory) -> Iterator[tuple[Inside, str, str]]:
+    program = Inside(tmp_path_factory.mktemp("counted"))
+    small, large = (create(program, name, runs_and_a_group(name, size)) for name, size in (("small", 3), ("large", 30)))
     yield program, small, large
     program.close()
 
@@ -79,45 +66,39 @@ def counted(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
 )
 def test_statements_for_a_stack_do_not_grow(counted, below):
     program, small, large = counted
-    assert program.get(large + below) == program.get(small + below)
+    assert cost(program, large + below) == cost(program, small + below)
 
 
 def test_the_view_of_one_resource_reads_no_other(counted, monkeypatch):
     program, small, _ = counted
     names = ["a%b", "a_b", "aXb", 'a"b', "a\\b"]
-    template = {
-        "heat_template_version": "2018-08-31",
-        "resources": {
+    said = template(
+        {
             **{name: {"type": "OS::Heat::None"} for name in names},
             **{f"on {name}": {"type": "OS::Heat::None", "depends_on": name} for name in names},
             "nested": {"type": "inner.yaml", "depends_on": names},
-        },
-    }
-    body = {"stack_name": "one", "template": template, "files": {"inner.yaml": "heat_template_version: 2018-08-31"}}
-    stack = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
-
-    def get(stack, below):
-        return program.client.get(f"{program.base}{stack}/resources{below}", headers=program.headers).json()
-
+        }
+    )
+    one = create(program, "one", said, files={"inner.yaml": "heat_template_version: 2018-08-31"})
     listed = {
         (path, resource["resource_name"]): resource
-        for path in (small, f"/stacks/one/{stack}")
-        for resource in get(path, "?with_detail=true")["resources"]
+        for path in (small, one)
+        for resource in program.call("GET", f"{path}/resources?with_detail=true")["resources"]
     }
     monkeypatch.delattr("stoker.store.resources.of_stack")
     for (path, name), resource in listed.items():
-        assert get(path, f"/{quote(name)}")["resource"] == resource
+        assert program.call("GET", f"{path}/resources/{quote(name)}")["resource"] == resource
         if name == "a_b":
             assert resource["required_by"] == ["nested", "on a_b"]
         elif name == "nested":
             assert [link["rel"] for link in resource["links"]] == ["self", "stack", "nested"]
 
 
-@pytest.mark.parametrize("path", ["/stacks", "/stacks?show_nested=true", "/software_configs", "/software_deployments"])
+@pytest.mark.parametrize("path", ["stacks", "stacks?show_nested=true", "software_configs", "software_deployments"])
 def test_statements_for_a_project_do_not_grow(counted, path):
     program, _, _ = counted
     # A deployment may be large: the first few tell how many make a page.
-    assert program.get(path) <= (4 if path == "/software_deployments" else 3)
+    assert cost(program, path) <= (4 if path == "software_deployments" else 3)
 
 
 CHILD = """
@@ -135,19 +116,16 @@ outputs:
 
 
 @pytest.fixture(scope="module")
-def nesting(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
+def nesting(tmp_path_factory) -> Iterator[tuple[Inside, str, str]]:
     """A stack with a few stacks in it, and one with many."""
-    program = Counted(tmp_path_factory.mktemp("nesting"))
+    program = Inside(tmp_path_factory.mktemp("nesting"))
 
     def stack(name: str, size: int) -> str:
         said = template(
             {f"r{i}": {"type": "child.yaml"} for i in range(size)},
             outputs={f"o{i}": {"value": {"get_attr": [f"r{i}", "said"]}} for i in range(size)},
         )
-        body = {"stack_name": name, "template": said, "files": {"child.yaml": CHILD}}
-        made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers)
-        assert made.status_code == 201, made.text
-        return f"/stacks/{name}/{made.json()['stack']['id']}"
+        return create(program, name, said, files={"child.yaml": CHILD})
 
     yield program, stack("few", 5), stack("many", 40)
     program.close()
@@ -162,19 +140,15 @@ def nesting(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
 )
 def test_statements_for_nested_stacks_do_not_grow(nesting, below):
     program, few, many = nesting
-    assert program.get(many + below) == program.get(few + below)
+    assert cost(program, many + below) == cost(program, few + below)
 
 
-def test_statements_for_many_servers_do_not_grow(tmp_path):
-    program = Counted(tmp_path)
-    costs = []
+def test_statements_for_many_servers_do_not_grow(counted):
+    program, costs = counted[0], []
     for size in (2, 20):
-        said = {f"s{i}": {"type": "OS::Heat::DeployedServer"} for i in range(size)}
-        body = {"stack_name": f"of{size}", "template": template(said)}
-        made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
-        costs.append(program.get(f"/stacks/of{size}/{made}/resources?with_detail=true"))
+        said = template({f"s{i}": {"type": "OS::Heat::DeployedServer"} for i in range(size)})
+        costs.append(cost(program, f"{create(program, f'of{size}', said)}/resources?with_detail=true"))
     assert costs[0] == costs[1]
-    program.close()
 
 
 def test_a_deployment_on_an_unknown_server_costs_what_one_on_a_known_server_does(counted):

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from support.accounts import Account, create_account, create_project
 from support.agent_protocol import deploy, shown, spoken_agent
-from support.server import Answer, Served
 
 ABSENT = "11111111-1111-1111-1111-111111111111"
 
 
 @pytest.fixture(scope="module")
-def elsewhere(stoker) -> Served:
-    """The same service, by whoever is logged in to another project."""
-
-    def admin(verb: str, path: str, said: object = None) -> Answer:
-        answer = stoker.request(verb, f"/identity/v3{path}", said, {"X-Auth-Token": stoker.token})
-        assert answer.status < 300, answer.raw
-        return answer
-
-    project = admin("POST", "/projects", {"project": {"name": "elsewhere"}}).body["project"]["id"]
-    user = admin("POST", "/users", {"user": {"name": "somebody", "password": "horse staple"}}).body["user"]["id"]
-    admin("PUT", f"/projects/{project}/users/{user}/roles/member")
-    login = {"OS_USERNAME": "somebody", "OS_PASSWORD": "horse staple", "OS_PROJECT_NAME": "elsewhere"}
-    return replace(stoker, environment={**stoker.environment, **login}, _token=None)
+def elsewhere(stoker) -> Account:
+    """A member of another project."""
+    return create_account(stoker, "member", project=create_project(stoker))
 
 
 @pytest.fixture
