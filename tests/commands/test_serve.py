@@ -6,12 +6,10 @@ import os
 import re
 import signal
 import socket
-import sqlite3
 import stat
 import subprocess
 import sys
 import tomllib
-from contextlib import closing
 
 import pytest
 import yaml
@@ -64,18 +62,6 @@ def test_a_second_server_on_the_same_state_directory_is_refused(tmp_path, plain)
         said = refused(plain, "serve", "--state-dir", str(stoker.state_dir), "--port", str(free_port()))
         assert "another stoker serves from" in said
         assert stoker.heat("GET", "/stacks").status == 200
-
-
-def test_a_newer_database_is_refused_and_unchanged(tmp_path, plain):
-    with served(tmp_path) as stoker:
-        stoker.stop()
-        file = stoker.state_dir / "stoker.db"
-        with closing(sqlite3.connect(file)) as connection, connection:
-            connection.execute("UPDATE schema_version SET version = 9999")
-        said = refused(plain, "serve", "--state-dir", str(stoker.state_dir), "--port", str(stoker.port))
-        assert "newer" in said
-        with closing(sqlite3.connect(file)) as connection:
-            assert connection.execute("SELECT version FROM schema_version").fetchone() == (9999,)
 
 
 def test_the_first_start_writes_a_login_for_all_clients(tmp_path):

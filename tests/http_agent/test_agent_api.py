@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
@@ -233,41 +231,21 @@ def test_an_invalid_enrollment_is_refused(stoker, body):
     assert stoker.request("POST", "/agent/v1/enroll", body).status == 400
 
 
-@pytest.fixture
-def real_agent(stoker, tmp_path) -> tuple[str, Callable[[], Any]]:
-    """The id of the server of a real agent, and a function that runs what its document has."""
-    server, token = enroll(stoker)
-    agent, root = [sys.executable, "-m", "stoker_agent"], ["--root", str(tmp_path / "root")]
-    command = [*agent, "enroll", "--url", stoker.url, *root]
-    subprocess.run(command, input=token.encode(), check=True, capture_output=True)
-    return server["id"], lambda: subprocess.run(
-        [*agent, "run-once", *root], check=True, capture_output=True, timeout=60
-    )
-
-
-def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path, real_agent):
-    server_id, run_once = real_agent
-    path = tmp_path / "secret.conf"
-    config = {
-        "group": "file",
-        "config": {"path": str(path), "template": "password=${word}\n"},
-        "inputs": [{"name": "word", "secret": True}],
-    }
-    source = stoker.heat("POST", "/software_configs", config).body["software_config"]
-    body = {"config_id": source["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL"}
-    body["input_values"] = {"word": "s3cret-word"}
-    deployment = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
-    runs = []
-    for changed in (True, False):
-        run_once()
-        runs = stoker.heat("GET", f"/software_deployments/{deployment}/runs").body["runs"]
-        assert (runs[0]["status"], runs[0]["changed"]) == ("COMPLETE", changed)
-        stoker.heat("PUT", f"/software_deployments/{deployment}", {"status": "IN_PROGRESS"})
-    assert path.read_text() == "password=s3cret-word\n"
-    assert runs[0]["changes"] == []
-    (change,) = runs[1]["changes"]
-    assert (change["item"], change["outcome"]) == (str(path), "changed")
-    assert "+password=******" in change["diff"]
+def test_the_history_tells_what_a_run_changed_without_secrets(agent, stoker):
+    inputs = [{"name": "word", "secret": True}]
+    made = deploy(stoker, agent.id, inputs=inputs, input_values={"word": "s3cret-word"})
+    change = {"item": "/etc/secret.conf", "outcome": "changed", "diff": "+password=s3cret-word"}
+    assert agent.finish(made["config_id"], deploy_changed=True, deploy_changes=[change]).status == 200
+    assert (shown(stoker, made)["changed"], shown(stoker, made)["changed_items"]) == (True, 1)
+    path = f"/software_deployments/{made['id']}"
+    again = stoker.heat("PUT", path, {"status": "IN_PROGRESS"}).body["software_deployment"]
+    assert agent.finish(again["config_id"], deploy_changed=False).status == 200
+    assert (shown(stoker, made)["changed"], shown(stoker, made)["changed_items"]) == (False, 0)
+    runs = stoker.heat("GET", f"{path}/runs").body["runs"]
+    assert [(run["changed"], run["changes"]) for run in runs] == [
+        (False, []),
+        (True, [{**change, "diff": "+password=******"}]),
+    ]
 
 
 def test_only_the_agent_reads_a_secret_input(agent, stoker):
@@ -295,16 +273,6 @@ def test_only_the_agent_reads_a_secret_input(agent, stoker):
     assert seen(again["config_id"]) == shown(stoker, made)["input_values"] == starred
     runs = stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"]
     assert [each["input_values"] for each in runs] == [starred, starred]
-
-
-def test_a_script_may_report_whether_it_changed_the_server(stoker, real_agent):
-    server_id, run_once = real_agent
-    for word, changed in (("true", True), ("false", False)):
-        script = f"#!/bin/sh\necho {word} > $heat_outputs_path.deploy_changed\n"
-        deployment = deploy(stoker, server_id, script)
-        run_once()
-        found = shown(stoker, deployment)
-        assert (found["status"], found["changed"], found["changed_items"]) == ("COMPLETE", changed, 0)
 
 
 def test_the_longest_names_fit_into_the_audit_log(stoker):

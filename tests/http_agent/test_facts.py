@@ -7,6 +7,7 @@ import json
 import pytest
 
 from support.agent_protocol import spoken_agent
+from support.agents import own_agent
 from support.templates import define, on, template
 
 FACTS = {
@@ -145,3 +146,28 @@ def test_a_preview_warns_of_a_missing_program(stoker, agent, group, program):
     warning = answer.headers["Warning"]
     assert (answer.status, warning is None) == (200, program is None)
     assert program is None or f"has no {program}, which the hook of the group '{group}' calls" in warning
+
+
+@pytest.mark.slow
+def test_an_agent_s_facts_select_its_server(stoker, tmp_path):
+    with own_agent(tmp_path) as agent:
+        agent.enroll(stoker, "facts1")
+        agent.start()
+
+        def shown():
+            return stoker.heat("GET", "/servers/facts1").body["server"]
+
+        stoker.until(lambda: shown()["facts"])
+        facts = shown()["facts"]
+        assert shown()["os"].startswith(facts["os"]["name"])
+        assert shown()["hooks"] == facts["hooks"]
+        # A run installs a fact of the site, which the agent reports after the run.
+        script = f"mkdir -p {agent.root}/etc/facts.d; echo row=4 > {agent.root}/etc/facts.d/rack.txt"
+        config = {"name": "c", "group": "script", "config": script}
+        id = stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
+        trigger = {"config_id": id, "selector": f"hostname={facts['hostname']} and hooks=script"}
+        answer = stoker.heat("POST", "/software_triggers", trigger)
+        assert (answer.status, answer.body["software_trigger"]["total"]) == (201, 1)
+        stoker.until(lambda: shown()["facts"].get("custom") == {"rack": {"row": "4"}})
+        listed = stoker.heat("GET", "/servers?selector=custom.rack.row=4").body["servers"]
+        assert [entry["name"] for entry in listed] == ["facts1"]

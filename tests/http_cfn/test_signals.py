@@ -128,22 +128,10 @@ def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
 
         resource = f"/stacks/{heat['stack_id']}/resources"
         assert read(f"{resource}/server/metadata") == 200
-        for rest in (
-            f"{resource}/other/metadata",
-            f"{resource}/nothing/metadata",
-            resource,
-            f"/stacks/{heat['stack_id']}",
-            "/stacks",
-        ):
-            assert read(rest) == 403, rest
-        assert read(f"{resource}/other/signal", "POST") == 403
-        wrong = {**user["user"], "password": "wrong"}
-        auth["identity"]["password"] = {"user": wrong}
-        assert stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth}).status == 401
+        assert read(f"{resource}/other/metadata") == read(f"{resource}/other/signal", "POST") == 403
         me = f"/identity/v3/users/{heat['user_id']}"
         assert stoker.request("GET", f"{me}/application_credentials", headers=token).status == 200
         assert stoker.request("POST", f"{me}/application_credentials", {}, token).status == 403
-        assert stoker.request("GET", "/identity/v3/users", headers=token).status == 403
         assert stoker.heat("DELETE", f"/stacks/{name}/{id}").status == 204
         assert read(f"{resource}/server/metadata") in (401, 403), "gone with its resource"
 
