@@ -224,6 +224,7 @@ def _measure(site: _Site, counter: _Counter) -> dict[str, Length]:
         return partial(site.report, site.deploy(signal_transport="STOKER_SIGNAL")["config_id"])
 
     def poll_after_a_change() -> Callable[[], Any]:
+        time.sleep(0.2)  # the delivery of what the last poll has sent is recorded in the background
         site.deploy()
         return site.poll
 

@@ -110,16 +110,18 @@ def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[s
     return tell_end(tx, env, deployment, apply_signal(tx, env.work, deployment, values, log_bytes))
 
 
-def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
+def finish_run(
+    tx: Tx, work: Work, ended: Deployment, write: Callable[[Tx, Deployment], None] = deployments.save_progress
+) -> Deployment:
     """
     Store a deployment whose run has ended, and return it. Every run that does not end at its start ends here. A later
-    report does not change the time of the end.
+    report does not change the time of the end. ``write``: as in ``save``.
     """
     cancel_deadline(tx, work, ended.config_id)
     done = log_storage.end_output(tx, ended)
     if ended.is_of_client:
         tx.notify(project_topic(ended.project_id, "deployments"))
-    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now))
+    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now), write)
 
 
 def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:

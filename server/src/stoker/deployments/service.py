@@ -376,9 +376,8 @@ def _change_status(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deplo
         return _start_first(tx, wanted, requested_by)
     if not wanted.has_ended:
         return run_end.save(tx, wanted, deployments.save)
-    deployments.save(tx, wanted)
     code = before.status_code if wanted.output_values == before.output_values else read_code(wanted.output_values)
-    return run_end.finish_run(tx, env.work, replace(wanted, cancelling=False, status_code=code))
+    return run_end.finish_run(tx, env.work, replace(wanted, cancelling=False, status_code=code), deployments.save)
 
 
 def _start_changed(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
