@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
-from stoker.addresses import is_loopback
+from stoker.addresses import has_host, is_loopback
 from stoker.model.errors import Invalid
 from stoker.settings import Settings, check_secret
 
@@ -86,7 +85,7 @@ def to_settings(options: dict[str, Any]) -> RelaySettings:
 
 def _check(settings: RelaySettings) -> None:
     server = settings.server
-    if not _is_url(settings.center):
+    if not (settings.center.startswith(("http://", "https://")) and has_host(settings.center)):
         raise Invalid(f"--center {settings.center!r} is not the URL of a Stoker, such as https://stoker.example:8004")
     if not _KEY.fullmatch(settings.key):
         raise Invalid("the key is not one that `stoker relay create` has printed: put it into the key file again")
@@ -107,14 +106,6 @@ def _check(settings: RelaySettings) -> None:
             ssl.create_default_context(cadata=_read(settings.ca_file, "--ca-file"))
         except (ssl.SSLError, ValueError):
             raise Invalid(f"{settings.ca_file} (named by --ca-file) has no certificates in PEM") from None
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _read(path: Path, option: str) -> str:

@@ -103,6 +103,15 @@ def is_loopback_url(url: str) -> bool:
     return is_loopback(urlsplit(url).hostname or "")
 
 
+def has_host(url: str) -> bool:
+    """Whether the URL has a host, and a port that is a port."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def _certified_name(certificate: Path) -> str | None:
     """The first DNS name in the certificate; None if there is none or the file cannot be read."""
     from cryptography import x509  # imported late, because most settings need no certificate

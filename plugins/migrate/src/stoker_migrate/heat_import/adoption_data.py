@@ -98,7 +98,7 @@ def _stand_in(resource: SourceResource) -> str | None:
 
 def _servers(source: SourceStack) -> dict[str, dict[str, str]]:
     """Return the servers by id: the deployed ones, and others that deployments run on."""
-    named = {resource.physical_id: resource for _, resource in source.walk() if resource.type in SERVER_TYPES}
+    named = {resource.physical_id: resource for _, resource in walk(source.resources) if resource.type in SERVER_TYPES}
     targets = {deployment["server_id"] for deployment in source.deployments}
     return {
         id_: {"id": id_, "name": str(resource.attributes.get("name") or resource.name)}
@@ -141,8 +141,7 @@ def find_import(client: Client, name: str, source: SourceStack) -> str | None:
     except NotFound:
         return None
     ref = f"{stack['stack_name']}/{stack['id']}"
-    ours = object_ids(walk(read_resources(client.wire, f"/stacks/{ref}")))
-    theirs = source.object_ids()
+    ours, theirs = object_ids(read_resources(client.wire, f"/stacks/{ref}")), object_ids(source.resources)
     common = theirs.keys() & ours.keys()
     # Heat gives associations of floating IPs numbers, which Stoker does not keep.
     is_import = common and all(theirs[path] == ours[path] or theirs[path].isdecimal() for path in common)

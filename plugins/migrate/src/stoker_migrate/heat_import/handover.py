@@ -16,7 +16,15 @@ from uuid import uuid4
 
 from stoker_client.collection import part, segment
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
-from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack, poll, read_resources, read_stack, walk
+from stoker_migrate.heat_import.source_stack import (
+    SERVER_TYPES,
+    SourceStack,
+    object_ids,
+    poll,
+    read_resources,
+    read_stack,
+    walk,
+)
 
 if TYPE_CHECKING:
     from stoker_client.client import Client
@@ -76,7 +84,7 @@ def repoint(wire: Wire, source: SourceStack, configs: list[ServerConfig]) -> Non
 
     Raises BadInput if an update fails.
     """
-    paths = {path: resource.nested for path, resource in source.walk()}
+    paths = {path: resource.nested for path, resource in walk(source.resources)}
     for above in dict.fromkeys(config.stack for config in configs):
         stack_path = paths[above] if above else source.path
         outdated = [item for item in configs if item.stack == above and _is_outdated(wire, stack_path, item)]
@@ -151,7 +159,7 @@ def abandon(wire: Wire, source: SourceStack) -> None:
     """
     name = source.stack["stack_name"]
     present = read_stack(wire, str(source.stack["id"]))
-    if present.object_ids() != source.object_ids() or present.problems:
+    if object_ids(present.resources) != object_ids(source.resources) or present.problems:
         raise BadInput(f"the stack {name} has changed at the other Heat since its import: it was not abandoned")
     wire.send("DELETE", f"{source.path}/abandon")
     final = poll(lambda: _final(wire, source.path))

@@ -60,13 +60,6 @@ class SourceResource:
     path: str
     nested: str = ""
 
-    def walk(self, above: str = "") -> Iterator[tuple[str, SourceResource]]:
-        """Yield this resource and those of its nested stacks, each with its path, such as ``group/0``."""
-        path = above + self.name
-        yield path, self
-        for member in self.members or ():
-            yield from member.walk(f"{path}/")
-
 
 @dataclass(frozen=True)
 class SourceStack:
@@ -87,23 +80,18 @@ class SourceStack:
         """The path of the stack below the project's endpoint."""
         return f"/stacks/{segment(self.stack['stack_name'])}/{segment(self.stack['id'])}"
 
-    def walk(self) -> Iterator[tuple[str, SourceResource]]:
-        """Yield all resources, including those of nested stacks, each with its path."""
-        return walk(self.resources)
 
-    def object_ids(self) -> dict[str, str]:
-        """Return the physical ids by path, without those of nested stacks, which an import does not keep."""
-        return object_ids(self.walk())
-
-
-def walk(resources: Iterable[SourceResource]) -> Iterator[tuple[str, SourceResource]]:
-    """Yield resources and those of their nested stacks, each with its path."""
-    return (pair for resource in resources for pair in resource.walk())
+def walk(resources: Iterable[SourceResource], above: str = "") -> Iterator[tuple[str, SourceResource]]:
+    """Yield resources and those of their nested stacks, each with its path, such as ``group/0``."""
+    for resource in resources:
+        path = above + resource.name
+        yield path, resource
+        yield from walk(resource.members or (), f"{path}/")
 
 
-def object_ids(resources: Iterable[tuple[str, SourceResource]]) -> dict[str, str]:
-    """Return the physical ids by path, without those of nested stacks."""
-    return {path: item.physical_id for path, item in resources if item.physical_id and item.members is None}
+def object_ids(resources: Iterable[SourceResource]) -> dict[str, str]:
+    """Return the physical ids by path, without those of nested stacks, which an import does not keep."""
+    return {path: item.physical_id for path, item in walk(resources) if item.physical_id and item.members is None}
 
 
 def read_stack(wire: Wire, ref: str) -> SourceStack:

@@ -10,7 +10,7 @@ from stoker_migrate.template.parameters import AddedParameters
 from stoker_migrate.template.parts import Part, TemplateContext
 from stoker_migrate.template.references import References
 from stoker_migrate.template.report import Change, NewParameter
-from stoker_migrate.template.source_text import SourceText
+from stoker_migrate.template.source_text import SourceText, mapping_at
 from stoker_migrate.template.types import CONFIGS, DEPLOYMENTS, SERVER, SERVER_PROPERTIES
 
 _CFN_INIT = "AWS::CloudFormation::Init"
@@ -121,8 +121,8 @@ class ServerMigration:
 
     def boots_before(self, definition: Mapping[str, Any]) -> list[str]:
         """Return the deployments of boot scripts that must end before the deployment ``definition`` starts."""
-        properties = definition.get("properties")
-        if definition.get("type") not in DEPLOYMENTS or not isinstance(properties, dict):
+        properties = mapping_at(definition, "properties")
+        if definition.get("type") not in DEPLOYMENTS:
             return []
         targets = str([properties.get("server"), properties.get("servers")])
         return [boots[-1] for server, boots in self.boots.items() if f"'{server}'" in targets]

@@ -16,7 +16,7 @@ from stoker_client.templates.documents import parse
 from stoker_migrate.template.parts import TemplateContext
 from stoker_migrate.template.references import calls
 from stoker_migrate.template.report import Change, Interface, Report
-from stoker_migrate.template.source_text import SourceText
+from stoker_migrate.template.source_text import SourceText, mapping_at
 from stoker_migrate.template.template import migrate_template
 from stoker_migrate.template.types import TypeRegistry, is_infrastructure
 
@@ -109,13 +109,11 @@ def _migrate_environment(url: str, title: str, text: str, interface: Interface, 
         return Migrated(url, text, is_changed=False)
     source = SourceText(text, title)
     for section in ("parameters", "parameter_merge_strategies"):
-        values = source.data.get(section)
-        for name in values if isinstance(values, dict) else ():
+        for name in source.section(section):
             if name in interface.removed:
                 source.remove((section, name))
                 report.add(title, f"{section}.{name}", Change.DROPPED, "the template no longer has the parameter")
-    registry = source.data.get("resource_registry")
-    for name, target in (registry if isinstance(registry, dict) else {}).items():
+    for name, target in source.section("resource_registry").items():
         if name not in NOT_FILES and isinstance(target, str) and is_infrastructure(target):
             source.remove(("resource_registry", name))
             report.add(title, f"resource_registry.{name}", Change.DROPPED, f"the type {target} needs a cloud")
@@ -143,11 +141,10 @@ def _relocate(file: Migrated, places: dict[str, Path]) -> str:
 def _names(data: dict[str, Any], *, is_environment: bool) -> list[tuple[tuple[Any, ...], str]]:
     """Return the names of files in a template or an environment, with their paths."""
     if is_environment:
-        registry = data.get("resource_registry")
-        entries = registry.items() if isinstance(registry, dict) and "base_url" not in registry else ()
+        registry = mapping_at(data, "resource_registry")
         return [
             (("resource_registry", key), value)
-            for key, value in entries
+            for key, value in (registry if "base_url" not in registry else {}).items()
             if key not in NOT_FILES and isinstance(value, str) and "::" not in value
         ]
     names = [((*path, "get_file"), name) for path, _, name in calls(data, ("get_file",)) if isinstance(name, str)]

@@ -54,9 +54,7 @@ def add_parameters(source: SourceText, added: Mapping[str, NewParameter]) -> Non
 
 def remove_unused(source: SourceText, used_before: set[str], interface: Interface, context: TemplateContext) -> None:
     """Remove the parameters that only dropped parts used, and the constraints that only a cloud can check."""
-    parameters = source.data.get("parameters")
-    if not isinstance(parameters, dict):
-        return
+    parameters = source.section("parameters")
     unused = [name for name in parameters if name in used_before - list_parameters(source.data)]
     for name in unused:
         source.remove(("parameters", name))

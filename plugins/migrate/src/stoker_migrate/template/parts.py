@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker_migrate.template.report import Change, Interface, Report
-from stoker_migrate.template.source_text import Path, SourceText
+from stoker_migrate.template.source_text import Path, SourceText, mapping_at
 from stoker_migrate.template.types import NOTHING, SCALING_GROUP, Kind, classify, is_template
 
 
@@ -28,8 +28,7 @@ class Part:
     @property
     def properties(self) -> dict[str, Any]:
         """The properties, or an empty mapping."""
-        properties = self.definition.get("properties")
-        return properties if isinstance(properties, dict) else {}
+        return mapping_at(self.definition, "properties")
 
     @property
     def is_group(self) -> bool:
@@ -59,9 +58,8 @@ class TemplateContext:
 
 def list_parts(source: SourceText, context: TemplateContext) -> list[Part]:
     """Return the parts of all resources. Of a group with a known type of members, only the members are a part."""
-    resources = source.data.get("resources")
     parts = []
-    for name, definition in (resources if isinstance(resources, dict) else {}).items():
+    for name, definition in source.section("resources").items():
         if isinstance(definition, dict) and isinstance(definition.get("type"), str):
             parts.append(_part(name, ("resources", name), definition, context))
     return parts
@@ -75,10 +73,9 @@ def _part(
         return Part(name, path, definition, Kind.NESTED, resolved, index)
     kind = Kind.KEPT if resolved == NOTHING else classify(resolved)
     if kind is Kind.GROUP and index is None:
-        properties = definition.get("properties")
         key = "resource" if resolved == SCALING_GROUP else "resource_def"
-        member = properties.get(key) if isinstance(properties, dict) else None
-        if isinstance(member, dict) and isinstance(member.get("type"), str):
+        member = mapping_at(mapping_at(definition, "properties"), key)
+        if isinstance(member.get("type"), str):
             index = str(definition["properties"].get("index_var", "%index%"))
             return _part(name, (*path, "properties", key), member, context, index)
     return Part(name, path, definition, kind, "", index)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker_migrate.template.source_text import Path
+from stoker_migrate.template.source_text import Path, mapping_at
 
 
 def calls(value: Any, names: tuple[str, ...], path: Path = ()) -> Iterator[tuple[Path, str, Any]]:
@@ -142,9 +142,7 @@ class References:
 
 
 def _linked(definition: Mapping[str, Any]) -> list[str]:
-    properties = definition.get("properties")
-    if not isinstance(properties, dict):
-        return []
+    properties = mapping_at(definition, "properties")
     return list_resources([value for name, value in properties.items() if name in _LINKING])
 
 

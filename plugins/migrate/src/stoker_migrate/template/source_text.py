@@ -40,6 +40,12 @@ class _Edit:
         return self.start, self.end > self.start, -self.end
 
 
+def mapping_at(value: Any, name: str) -> dict[Any, Any]:
+    """Return the mapping ``name`` of a mapping; an empty one if there is none."""
+    inner = value.get(name) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
 class SourceText:
     """A YAML document with pending edits. A path is a tuple of keys and indices from the root."""
 
@@ -55,6 +61,10 @@ class SourceText:
         self._replaced: dict[Path, Any] = {}
         self._renamed: dict[Path, str] = {}
         self._changes: dict[Path, _Changes] = {}
+
+    def section(self, name: str) -> dict[Any, Any]:
+        """Return a section of the document; an empty mapping if it has none, or if the section is no mapping."""
+        return mapping_at(self.data, name)
 
     def replace(self, path: Path, value: Any) -> None:
         """Replace the value at ``path``."""

@@ -42,8 +42,8 @@ class _TemplateMigration:
         self._source = source
         self._context = context
         self._interface = interface
-        self._parameters = AddedParameters(source.data.get("parameters") or {})
-        self._resources: Mapping[str, Any] = source.data.get("resources") or {}
+        self._parameters = AddedParameters(source.section("parameters"))
+        self._resources: Mapping[str, Any] = source.section("resources")
         self._parts = list_parts(source, context)
         self._dropped = {part.name: part for part in self._parts if part.kind is Kind.INFRASTRUCTURE}
         servers = {part.name: part.is_group for part in self._parts if part.kind is Kind.SERVER}
@@ -137,8 +137,7 @@ class _TemplateMigration:
             self._source.replace((*path, "depends_on"), after)
 
     def _migrate_outputs(self) -> None:
-        outputs = self._source.data.get("outputs")
-        for name, output in (outputs if isinstance(outputs, dict) else {}).items():
+        for name, output in self._source.section("outputs").items():
             path = ("outputs", name)
             if self._context.is_root and (unmapped := self._references.unmapped(output)):
                 self._source.remove(path)

@@ -10,14 +10,13 @@ import yaml
 _FUNCTIONS = ("get_param", "get_attr", "get_resource", "get_file", "list_join")
 
 
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 class _FlowDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+class _Dumper(_FlowDumper):
+    pass
 
 
 def _mapping(dumper: yaml.SafeDumper, data: dict[Any, Any]) -> yaml.Node:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import ssl
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
+from stoker.addresses import has_host
 from stoker.http.contracts import Answer, Body, Count, Id, RequiredName, Text, Time, described, fill, operation
 from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
@@ -89,19 +89,11 @@ def _check(body: NewRelay) -> tuple[str, str | None]:
             f"{body.name!r:.100} is no name of a relay: it begins with a letter or a digit, and has at most 63 letters,"
             " digits, dots, hyphens and underscores"
         )
-    if not _URL.fullmatch(body.url) or not _has_host(body.url):
+    if not _URL.fullmatch(body.url) or not has_host(body.url):
         raise Invalid(f"{body.url!r:.100} is no URL of a relay, such as https://relay.example:8005")
     if body.ca:
         _check_ca(body.ca)
     return body.url.rstrip("/"), body.ca or None
-
-
-def _has_host(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _check_ca(text: str) -> None:
