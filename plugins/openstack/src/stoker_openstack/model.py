@@ -152,19 +152,19 @@ class CloudObject(Struct, frozen=True, kw_only=True):
     project_id: str
     root_id: str
     name: str
-    specification: Mapping[str, Any]
+    specification: Mapping[str, Any] = field(default_factory=dict)
     action: CloudAction
     #: Arguments of the action, such as the snapshot of DELETE_SNAPSHOT.
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     #: The state of the action; ``reason`` says why it failed or what it waits for.
-    status: Status
-    reason: str
+    status: Status = Status.IN_PROGRESS
+    reason: str = ""
     #: The desired generation counts requests; the observed generation is the last one that was applied.
-    desired_generation: int
-    observed_generation: int
+    desired_generation: int = 0
+    observed_generation: int = 0
     #: The id that the cloud gave the object; None until the object exists.
-    external_id: str | None
-    observed: Mapping[str, Any]
+    external_id: str | None = None
+    observed: Mapping[str, Any] = field(default_factory=dict)
     #: The type of the error of a failed action, as Heat names it (ResourceInError).
     error_type: str = "Error"
     #: What the driver noted about the action in progress, to continue after an interruption.
@@ -205,15 +205,7 @@ class CloudRequest(Struct, frozen=True, kw_only=True):
                 project_id=self.project_id,
                 root_id=root_id,
                 name=self.name,
-                specification={},
                 action=self.action,
-                arguments={},
-                status=Status.IN_PROGRESS,
-                reason="",
-                desired_generation=0,
-                observed_generation=0,
-                external_id=None,
-                observed={},
             )
         return replace(
             current,

@@ -96,7 +96,7 @@ class CloudClient:
         self,
         name: str,
         open_access: Callable[[], Access],
-        breakers: Breakers,
+        breakers: Mapping[str, CircuitBreaker],
         refuse: Callable[[ServiceRejected], Exception] = lambda error: error,
     ) -> None:
         self.name = name
@@ -129,7 +129,7 @@ class CloudClient:
             options["json"] = body
         if query:
             options["params"] = query
-        with self._breakers.guard(service), self._converting_errors(service):
+        with self._breakers[service].guard(), self._converting_errors(service):
             response = self._adapter(service).request(
                 path, verb, raise_exc=False, log=False, headers=dict(headers or {}), **options
             )
@@ -189,7 +189,7 @@ class CloudClient:
 
     def _log_in(self) -> None:
         """Get a token, unless the present one is valid. Only one thread at a time asks Keystone."""
-        with self._login_lock, self._breakers.guard(IDENTITY), self._converting_errors(IDENTITY):
+        with self._login_lock, self._breakers[IDENTITY].guard(), self._converting_errors(IDENTITY):
             self._logged_in().session.get_token()
 
     def _adapter(self, service: str) -> Adapter:
@@ -266,20 +266,9 @@ def _timeout(seconds: float) -> float:
     return min(seconds, left)
 
 
-class Breakers:
-    """The circuit breakers of the services of one cloud."""
-
-    def __init__(self, cloud: str) -> None:
-        self._cloud = cloud
-        self._lock = threading.Lock()
-        self._by_service: dict[str, CircuitBreaker] = {}
-
-    def guard(self, service: str) -> Any:
-        """Return the context in which the service is called."""
-        with self._lock:
-            if service not in self._by_service:
-                self._by_service[service] = CircuitBreaker(f"{NAMES[service]} of the cloud {self._cloud}", _SPARED)
-            return self._by_service[service].guard()
+def create_breakers(cloud: str) -> Mapping[str, CircuitBreaker]:
+    """Return the circuit breakers of the services of one cloud."""
+    return {service: CircuitBreaker(f"{name} of the cloud {cloud}", _SPARED) for service, name in NAMES.items()}
 
 
 def _has_next(body: Mapping[str, Any], key: str) -> bool:

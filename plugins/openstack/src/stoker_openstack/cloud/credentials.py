@@ -8,7 +8,7 @@ from stoker import cloud_entries
 from stoker.failures import ServiceUnavailable
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
-from stoker_openstack.cloud.client import IDENTITY, NAMES, Access, Breakers, CloudClient
+from stoker_openstack.cloud.client import IDENTITY, NAMES, Access, CloudClient, create_breakers
 from stoker_openstack.cloud.names import NameResolver
 
 
@@ -27,7 +27,7 @@ class SiteCredentials:
     is_shared = True
 
     def __init__(self, name: str) -> None:
-        client = CloudClient(name, lambda: open_entry(name), Breakers(name))
+        client = CloudClient(name, lambda: open_entry(name), create_breakers(name))
         #: The login for all objects.
         self.login = CloudLogin(client, NameResolver(client))
 

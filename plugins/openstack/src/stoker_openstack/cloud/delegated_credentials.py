@@ -21,7 +21,7 @@ from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
-from stoker_openstack.cloud.client import Access, Breakers, CloudClient
+from stoker_openstack.cloud.client import Access, CloudClient, create_breakers
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.keystone import KeystoneLogin
@@ -47,7 +47,7 @@ class DelegatedCredentials:
         self._login = KeystoneLogin(settings)
         self._store = store
         self._work = work
-        self._breakers = Breakers("of the project")
+        self._breakers = create_breakers("of the project")
         self._lock = threading.Lock()
         #: By the id of the delegation, or of the application credential.
         self._logins: dict[str, CloudLogin] = {}

@@ -23,7 +23,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE
 _REMEMBERED = 60.0
 #: Limit of the names that are remembered.
 _MOST = 10_000
-#: The kind of object (``nouns.NOUNS``) that a key of a body names.
+#: The kind of object (``nouns.NOUNS``) that a key of a body of Neutron or Cinder names.
 _REFERENCES: Mapping[str, str] = {
     "network_id": "network",
     "floating_network_id": "network",
@@ -36,6 +36,10 @@ _REFERENCES: Mapping[str, str] = {
     "remote_group_id": "security_group",
     "qos_policy_id": "qos_policy",
     "floatingip_id": "floating_ip",
+    "internal_port_id": "port",
+    "imageRef": "image",
+    "snapshot_id": "snapshot",
+    "source_volid": "volume",
 }
 #: Keys whose value holds further references.
 _NESTED = ("external_gateway_info", "fixed_ips", "external_fixed_ips")
@@ -67,7 +71,7 @@ class NameResolver:
         return id
 
     def resolve_references(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a body of Neutron with ids in place of names. Raises CloudFailure for names without an object."""
+        """Return a body with ids in place of names. Raises CloudFailure for names without an object."""
         resolved: dict[str, Any] = {}
         for key, value in body.items():
             kind = _REFERENCES.get(key)

@@ -29,7 +29,6 @@ from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of,
 
 #: States in which a volume stays until a user changes it.
 _SETTLED = frozenset({"available", "in-use"})
-_REFERENCES: Mapping[str, str] = {"imageRef": "image", "snapshot_id": "snapshot", "source_volid": "volume"}
 #: Note: the id of the type to which Cinder was asked to change the volume.
 _RETYPED = "retyped"
 #: Microversions: extending a volume in use; all others.
@@ -52,10 +51,7 @@ class VolumeDriver(Driver):
     def create(self, run: Run) -> Result:
         if run.specification.get("stoker:backup_id"):
             return VOLUME_BACKUPS.create_volume(run)
-        volume = members_of(run.specification)
-        for key, kind in _REFERENCES.items():
-            if volume.get(key):
-                volume[key] = run.names.resolve(kind, str(volume[key]))
+        volume = run.names.resolve_references(members_of(run.specification))
         volume["metadata"] = {**texts_of(volume.get("metadata")), **run.marker.metadata}
         hints = run.specification.get("stoker:scheduler_hints")
         beside = {"OS-SCH-HNT:scheduler_hints": hints} if hints else {}
@@ -153,19 +149,18 @@ class VolumeAttachmentDriver(Driver):
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         present = run.object.observed or self._resolve(run)
-        return self._find(run, str(present["serverId"]), str(present["volumeId"]))
+        return _attachments(present).find(run.client, str(present["volumeId"]))
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         wanted = self._resolve(run)
-        return self._find(run, wanted["serverId"], wanted["volumeId"])
+        return _attachments(wanted).find(run.client, wanted["volumeId"])
 
     def create(self, run: Run) -> Result:
         wanted = self._resolve(run)
         body = {"volumeId": wanted["volumeId"]}
         if run.specification.get("device"):
             body["device"] = run.specification["device"]
-        answer = run.client.request(COMPUTE, "POST", _path(wanted["serverId"]), {"volumeAttachment": body})
-        created = {**wanted, **answer.json()["volumeAttachment"]}
+        created = {**wanted, **_attachments(wanted).create(run.client, body)}
         run.record_created(str(created["id"]), created)
         return self._wait(run, created)
 
@@ -178,7 +173,7 @@ class VolumeAttachmentDriver(Driver):
 
     def delete(self, run: Run) -> Result:
         observed = run.object.observed
-        run.client.request(COMPUTE, "DELETE", f"{_path(observed['serverId'])}/{observed['volumeId']}")
+        _attachments(observed).delete(run.client, observed["volumeId"])
         return self._wait(run, observed)
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
@@ -209,12 +204,11 @@ class VolumeAttachmentDriver(Driver):
             "volumeId": run.names.resolve("volume", str(run.specification["volume_id"])),
         }
 
-    def _find(self, run: Run, server: str, volume: str) -> Mapping[str, Any] | None:
-        return run.client.find(COMPUTE, f"{_path(server)}/{volume}", "volumeAttachment")
 
-
-def _path(server: str) -> str:
-    return f"/servers/{server}/os-volume_attachments"
+def _attachments(attachment: Mapping[str, Any]) -> Noun:
+    """Return the noun of the attachments of the server of an attachment."""
+    path = f"/servers/{attachment['serverId']}/os-volume_attachments"
+    return Noun("VolumeAttachment", COMPUTE, path, "volumeAttachments")
 
 
 _PUBLIC, _SPECS, _PROJECTS = "os-volume-type-access:is_public", "extra_specs", "stoker:projects"

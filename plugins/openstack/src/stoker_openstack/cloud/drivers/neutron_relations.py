@@ -172,8 +172,7 @@ def _plain(routes: Sequence[Mapping[str, Any]]) -> list[Route]:
 
 
 _FLOATING_IP = NOUNS["floating_ip"]
-#: Keys of a port forwarding: its own in answers, its floating IP, and its port.
-_KEY, _ADDRESS, _PORT = "port_forwarding", "floatingip_id", "internal_port_id"
+_ADDRESS = "floatingip_id"
 
 
 class FloatingIpAssociationDriver(Driver):
@@ -233,49 +232,43 @@ class PortForwardDriver(Driver):
     kind, noun = CloudKind.PORT_FORWARDING, Noun("FloatingIPPortForward", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
-        floating_ip = str(run.object.observed.get(_ADDRESS) or self._resolve(run)[_ADDRESS])
-        present = run.client.find(NETWORK, f"{_path(floating_ip)}/{run.external_id}", _KEY)
+        floating_ip = str(run.object.observed.get(_ADDRESS) or run.names.resolve_body(run.specification)[_ADDRESS])
+        present = _forwardings(floating_ip).find(run.client, run.external_id)
         return {**present, _ADDRESS: floating_ip} if present else None
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         """Find the forwarding of the same external port, which a floating IP has once, to the same target."""
-        wanted = self._resolve(run)
+        wanted = run.names.resolve_body(run.specification)
         floating_ip = wanted.pop(_ADDRESS)
         query = {name: wanted[name] for name in ("external_port", "protocol")}
-        for present in run.client.list(NETWORK, _path(floating_ip), "port_forwardings", query=query):
+        for present in _forwardings(floating_ip).list(run.client, query):
             if is_same(wanted, present):
                 return {**present, _ADDRESS: floating_ip}
         return None
 
     def create(self, run: Run) -> Result:
-        body = self._resolve(run)
+        body = run.names.resolve_body(run.specification)
         floating_ip = body.pop(_ADDRESS)
-        created = run.client.request(NETWORK, "POST", _path(floating_ip), {_KEY: body}).json()[_KEY]
-        observed = {**created, _ADDRESS: floating_ip}
-        run.record_created(str(created["id"]), observed)
+        observed = {**_forwardings(floating_ip).create(run.client, body), _ADDRESS: floating_ip}
+        run.record_created(str(observed["id"]), observed)
         return Done(observed)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        wanted, floating_ip = self._resolve(run), str(observed[_ADDRESS])
+        wanted, floating_ip = run.names.resolve_body(run.specification), str(observed[_ADDRESS])
         changes = {
             name: value for name, value in wanted.items() if name != _ADDRESS and not is_same(value, observed.get(name))
         }
         if not changes:
             return Done(observed)
-        answer = run.client.request(NETWORK, "PUT", f"{_path(floating_ip)}/{run.external_id}", {_KEY: changes})
-        return Done({**observed, **answer.json()[_KEY]})
+        return Done({**observed, **_forwardings(floating_ip).change(run.client, run.external_id, changes)})
 
     def delete(self, run: Run) -> Result:
         present = self.read(run)
         if present is not None:
-            run.client.request(NETWORK, "DELETE", f"{_path(str(present[_ADDRESS]))}/{run.external_id}")
+            _forwardings(str(present[_ADDRESS])).delete(run.client, run.external_id)
         return Done(is_gone=True)
 
-    def _resolve(self, run: Run) -> dict[str, Any]:
-        body = run.names.resolve_body(run.specification)
-        body[_PORT] = run.names.resolve("port", str(body[_PORT]))
-        return body
 
-
-def _path(floating_ip: str) -> str:
-    return f"/floatingips/{floating_ip}/port_forwardings"
+def _forwardings(floating_ip: str) -> Noun:
+    path = f"/floatingips/{floating_ip}/port_forwardings"
+    return Noun("FloatingIPPortForward", NETWORK, path, "port_forwardings")
