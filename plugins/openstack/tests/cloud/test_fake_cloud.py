@@ -60,18 +60,18 @@ def test_servers_that_start_together_are_polled_together(site, cloud):
     ]
 
 
-def test_a_lost_answer_makes_no_second_server(site, cloud):
-    cloud.lost = [("POST", SERVERS)]
-    server = site.complete(site.request(CloudKind.SERVER, SERVER))
-    assert cloud.count("POST", SERVERS) == 1
-    assert list(cloud.servers) == [server.external_id]
-
-
-def test_a_lost_answer_makes_no_second_port(site, cloud):
-    cloud.lost = [("POST", "/network/v2.0/ports")]
-    port = site.complete(site.request(CloudKind.PORT, {"name": "p", "network_id": "private"}))
-    assert list(cloud.items["ports"]) == [port.external_id]
-    assert cloud.count("POST", "/network/v2.0/ports") == 1
+@pytest.mark.parametrize(
+    ("kind", "wanted", "path"),
+    [
+        (CloudKind.SERVER, SERVER, SERVERS),
+        (CloudKind.PORT, {"name": "p", "network_id": "private"}, "/network/v2.0/ports"),
+    ],
+)
+def test_a_lost_answer_makes_no_second_object(site, cloud, kind, wanted, path):
+    cloud.lost = [("POST", path)]
+    item = site.complete(site.request(kind, wanted))
+    assert cloud.count("POST", path) == 1
+    assert list(cloud.servers if kind is CloudKind.SERVER else cloud.items["ports"]) == [item.external_id]
 
 
 def test_a_lost_answer_about_routes_is_no_conflict_with_the_same_routes(site, cloud):
@@ -259,27 +259,32 @@ def test_a_fault_is_reported_as_heat_does(site, cloud):
     assert (failed.error_type, failed.observed["status"]) == ("ResourceInError", "ERROR")
 
 
+QUOTA = "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"
+
+
+@on_sqlite
 @pytest.mark.parametrize(
-    ("specification", "reason"),
+    ("changes", "refusal", "reason", "kind"),
     [
-        ({**SERVER, "flavorRef": "huge"}, "The Flavor (huge) could not be found."),
-        ({**SERVER, "networks": [{"uuid": "nowhere"}]}, "The Network (nowhere) could not be found."),
+        ({"flavorRef": "huge"}, None, "The Flavor (huge) could not be found.", "EntityNotFound"),
+        ({"networks": [{"uuid": "nowhere"}]}, None, "The Network (nowhere) could not be found.", "EntityNotFound"),
+        ({}, (403, {"message": QUOTA}), f"{QUOTA} (HTTP 403) (Request-ID: req-1)", "Forbidden"),
+        ({}, (413, {"message": "Too large"}), "Too large (HTTP 413) (Request-ID: req-1)", "OverLimit"),
     ],
+    ids=["flavor", "network", "quota", "too large, without a pause"],
 )
-def test_an_unknown_name_fails_before_the_request(site, cloud, specification, reason):
-    failed = site.end(site.request(CloudKind.SERVER, specification))
-    assert (failed.status, failed.reason, failed.error_type) == (Status.FAILED, reason, "EntityNotFound")
-    assert cloud.count("POST", SERVERS) == 0
-    site.delete(failed.id)
+def test_a_refusal_fails_at_once_with_its_message(site, cloud, changes, refusal, reason, kind):
+    """An unknown name fails before the request."""
 
+    def intercept(asked):
+        if refusal is None or (asked.verb, asked.path) != ("POST", SERVERS):
+            return None
+        return Said(refusal[0], {"fault": refusal[1]}, {"x-openstack-request-id": "req-1"})
 
-def test_a_quota_fails_at_once_with_its_message(site, cloud):
-    message = "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"
-    refusal = Said(403, {"forbidden": {"code": 403, "message": message}}, {"x-openstack-request-id": "req-1"})
-    cloud.intercept = lambda asked: refusal if (asked.verb, asked.path) == ("POST", SERVERS) else None
-    failed = site.end(site.request(CloudKind.SERVER, SERVER))
-    assert failed.reason == f"{message} (HTTP 403) (Request-ID: req-1)"
-    assert failed.error_type == "Forbidden"
+    cloud.intercept = intercept
+    failed = site.end(site.request(CloudKind.SERVER, {**SERVER, **changes}))
+    assert (failed.status, failed.reason, failed.error_type) == (Status.FAILED, reason, kind)
+    assert cloud.count("POST", SERVERS) == (refusal is not None)
     cloud.intercept = lambda asked: None
     site.request(CloudKind.SERVER, SERVER, id=failed.id)
     site.complete(failed.id)
@@ -337,15 +342,6 @@ def test_too_many_requests_are_repeated_after_the_pause(site, cloud, status):
     until(lambda: site.get(id).reason == "Nova limits the number of requests: slow down")
     site.complete(id)
     assert cloud.count("POST", SERVERS) == 2
-
-
-@on_sqlite
-def test_too_large_a_request_without_a_pause_fails_at_once(site, cloud):
-    refusal = Said(413, {"overLimit": {"code": 413, "message": "Quota exceeded for cores"}})
-    cloud.intercept = lambda asked: refusal if (asked.verb, asked.path) == ("POST", SERVERS) else None
-    failed = site.end(site.request(CloudKind.SERVER, SERVER))
-    assert (failed.reason, failed.error_type) == ("Quota exceeded for cores (HTTP 413)", "OverLimit")
-    assert cloud.count("POST", SERVERS) == 1
 
 
 @on_sqlite
