@@ -85,7 +85,7 @@ def test_provider(store, monkeypatch, tmp_path):
     inside = Inside(tmp_path, store)
     work = inside.services.work
     try:
-        greeter = inside.services.engine.env.provided[Greeter]
+        greeter = inside.services.engine.env.provider.offered[Greeter]
         assert greeter.store is store
         work.start()
         store.write(lambda tx: work.defer(tx, "example.greet", "ann", {"name": "ann"}))

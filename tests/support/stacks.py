@@ -314,9 +314,7 @@ def world(
         find_project=lambda _, ref: ref,
         keys=Keys(store, b"secret"),
         authorizer=DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
-        provided=_provided(cloud),
-        refuse_owned=provider.refuse_owned,
-        imply_dependencies=provider.imply_dependencies,
+        provider=replace(provider, offered=_provided(cloud)),
     )
     if keystone_users is not None:
         platform = replace(services.platform, identity_url="http://keystone.test")

@@ -34,5 +34,5 @@ class Cloud(Protocol):
 
 def find_cloud(context: Context) -> Cloud | None:
     """Return the site's cloud; None if none is configured."""
-    cloud: Cloud | None = context.env.provided.get(Cloud)
+    cloud: Cloud | None = context.env.provider.offered.get(Cloud)
     return cloud

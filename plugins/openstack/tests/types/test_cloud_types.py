@@ -791,7 +791,7 @@ def test_addresses_of_detached_ports_are_left_out():
 def _objects(heat: World) -> list[CloudObject]:
     with heat.store.read() as tx:
         items = [item for kind in CloudKind for item in cloud_objects.of_kind(tx, heat.project, kind)]
-        return [heat.engine.env.provided[Cloud].find(tx, item.id) for item in items]
+        return [heat.engine.env.provider.offered[Cloud].find(tx, item.id) for item in items]
 
 
 def test_removed_gateway_and_pools_of_a_subnet_are_emptied(store):

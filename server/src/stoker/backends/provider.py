@@ -9,8 +9,8 @@ site is created, registers jobs and returns what it offers, or None if the setti
         site.work.register("example.greet", greeter.greet)
         return Provider(offered={Greeter: greeter})
 
-A function of the package's resource types finds the object as ``context.env.provided[Greeter]``. A job that has changed
-the state of a resource's object calls ``tx.wake`` for the resource, whose ``check`` is then called.
+A function of the package's resource types finds the object as ``context.env.provider.offered[Greeter]``. A job that has
+changed the state of a resource's object calls ``tx.wake`` for the resource, whose ``check`` is then called.
 """
 
 from __future__ import annotations
@@ -84,21 +84,12 @@ def _nothing() -> None:
     return None
 
 
-#: (transaction, types by name, resources of abandon data, project id): raises Conflict.
-RefuseOwned = Callable[[Tx, Mapping[str, Any], Mapping[str, Any], str], None]
-
-
-#: (checked resources of a template by name): the names of others that each resource depends on in addition.
-ImplyDependencies = Callable[[Mapping[str, Any]], Mapping[str, Collection[str]]]
-
-
-def imply_nothing(_resources: Mapping[str, Any]) -> Mapping[str, Collection[str]]:
-    """Return no dependencies."""
+def _imply_nothing(_resources: Mapping[str, Any]) -> Mapping[str, Collection[str]]:
     return {}
 
 
-def refuse_nothing(*_: Any) -> None:
-    """Agree to the adoption of any objects."""
+def _refuse_nothing(*_: Any) -> None:
+    return None
 
 
 def _no_garbage(_dry_run: bool) -> Iterator[CollectedObject]:
@@ -119,11 +110,13 @@ class Provider:
     open_constraints: Callable[[str, str], Constraints] | None = None
     #: (types by name, resources of abandon data, checks): raises Invalid with all objects of an adoption that the cloud
     #: lacks. Must not be called in a transaction.
-    refuse_missing: Callable[[Mapping[str, Any], Mapping[str, Any], Constraints], None] = refuse_nothing
-    #: Refuses objects of an adoption that belong to a resource already. Raises Conflict with all of them.
-    refuse_owned: RefuseOwned = refuse_nothing
-    #: Returns the dependencies that no function of the template states, as in Heat: a port needs a subnet.
-    imply_dependencies: ImplyDependencies = imply_nothing
+    refuse_missing: Callable[[Mapping[str, Any], Mapping[str, Any], Constraints], None] = _refuse_nothing
+    #: (transaction, types by name, resources of abandon data, project id): raises Conflict with all objects of an
+    #: adoption that belong to a resource already.
+    refuse_owned: Callable[[Tx, Mapping[str, Any], Mapping[str, Any], str], None] = _refuse_nothing
+    #: (checked resources of a template by name): returns the names of others that each depends on although no function
+    #: states it, as in Heat: a port needs a subnet.
+    imply_dependencies: Callable[[Mapping[str, Any]], Mapping[str, Collection[str]]] = _imply_nothing
     #: (dry run): deletes what belongs to no resource any more, and yields it; see ``backends.garbage_collector``.
     collect_garbage: Callable[[bool], Iterator[CollectedObject]] = _no_garbage
     #: Starts the work in the background, once the site is complete.

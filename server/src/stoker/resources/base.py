@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +31,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from stoker.backends.keystone_users import KeystoneUsers
-from stoker.backends.provider import Delegations, ImplyDependencies, RefuseOwned, imply_nothing, refuse_nothing
+from stoker.backends.provider import Provider
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments.owners import DeploymentEnv
 from stoker.hot import Definition, select
@@ -57,23 +57,17 @@ class ResourceEnv(DeploymentEnv):
     find_project: Callable[[Tx, str], str]
     #: Agent keys, with which published documents are signed.
     keys: Keys
-    #: What the provider offers to its types, by interface; empty without a provider.
-    provided: Mapping[type[Any], Any] = field(default_factory=dict)
-    #: See ``Provider.refuse_owned``.
-    refuse_owned: RefuseOwned = refuse_nothing
-    #: See ``Provider.imply_dependencies``.
-    imply_dependencies: ImplyDependencies = imply_nothing
+    #: What the provider of a cloud offers; nothing without a provider.
+    provider: Provider = Provider()
     #: None if users are Stoker's own, or Stoker cannot create users at Keystone.
     stack_users: KeystoneUsers | None = None
     #: Whether agents may have to wait for a user at Keystone, or for a URL that an external Zaqar signs.
     agents_wait: bool = False
-    #: None unless Stoker acts for the owners of stacks.
-    delegations: Delegations | None = None
 
     @property
     def has_provider(self) -> bool:
         """Whether the site has a cloud or local servers."""
-        return self.compute is not None or bool(self.provided)
+        return self.compute is not None or bool(self.provider.offered)
 
 
 #: Kind of the job that calls a resource's ``check`` at a given time; its arguments: ``resource_id``.

@@ -167,12 +167,9 @@ class _Site:
             authorizer=DeploymentAuthorizer(
                 self._work, SiteDefaults(allow=settings.deployment_policy, hooks=settings.delivered_hooks)
             ),
-            provided=provider.offered,
-            refuse_owned=provider.refuse_owned,
-            imply_dependencies=provider.imply_dependencies,
+            provider=provider,
             stack_users=KeystoneUsers(self._work) if self._accounts else None,
             agents_wait=bool(settings.at_keystone or self._external.queues),
-            delegations=provider.delegations,
         )
         return Engine(types.load(), env, TemplateType(), _limits(settings))
 

@@ -59,7 +59,7 @@ def create(
     limit = engine.limits.stacks_per_project
     limit_rows(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
     if adopt is not None:
-        engine.env.refuse_owned(tx, engine.types, adopt.resources, project_id)
+        engine.env.provider.refuse_owned(tx, engine.types, adopt.resources, project_id)
         add_objects(tx, engine.env, adopt, project_id=project_id, requested_by=username)
     action = Action.CREATE if adopt is None else Action.ADOPT
     stack = new_stack(tx, resolved, options, username=username, action=action)

@@ -156,7 +156,7 @@ def _set_deadline(session: StackSession) -> None:
 
 def _drop_grants(session: StackSession) -> None:
     """Drop what a deleted stack was allowed at Keystone."""
-    for grants in (session.engine.env.stack_users, session.engine.env.delegations):
+    for grants in (session.engine.env.stack_users, session.engine.env.provider.delegations):
         if grants is not None:
             grants.drop_stack(session.tx, session.stack)
 

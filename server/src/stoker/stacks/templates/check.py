@@ -140,7 +140,7 @@ class Checker:
             resources[name] = OutlinedResource(
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
-        for name, others in self._engine.env.imply_dependencies(resources).items():
+        for name, others in self._engine.env.provider.imply_dependencies(resources).items():
             definition = resources[name].definition
             depends_on = (*definition.depends_on, *sorted(others))
             resources[name] = replace(resources[name], definition=replace(definition, depends_on=depends_on))
