@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import Budget
-from stoker.hot.functions import all_functions, lookup
+from stoker.hot.functions import all_functions
 from stoker.hot.syntaxes import VERSIONS
-from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, UserParameterMissing
+from stoker.model.errors import StackValidationFailed, UserParameterMissing
 
 FUNCTIONS = {name: item for name, item in all_functions().items() if not name.startswith("Fn::")}
 OLDEST, NEWEST = min(VERSIONS), max(VERSIONS)
@@ -51,11 +51,6 @@ def test_a_function_states_its_versions_and_describes_itself(name: str) -> None:
     assert name in function.description or name == "get_file"  # in Heat's words
     assert function.since in ("", *VERSIONS)
     assert function.until is None or function.until in ("", *VERSIONS)
-
-
-def test_the_error_names_the_required_version() -> None:
-    with pytest.raises(InvalidTemplateVersion, match="in template version 2013-05-23, only from 2015-04-30"):
-        lookup("digest", OLDEST)
 
 
 def test_only_a_map_with_a_single_key_is_a_call(world: Any) -> None:

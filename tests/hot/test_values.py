@@ -222,7 +222,9 @@ def test_unknown_values_stay_unknown(world: Any, name: str) -> None:
      ("yaql", "2016-04-08"), ("filter", "2016-10-14"), ("make_url", "2017-02-24"), ("contains", "2017-02-24")],
 )  # fmt: skip
 def test_each_function_needs_its_version(template: Any, name: str, before: str) -> None:
-    with pytest.raises(InvalidTemplateVersion, match=f"'{name}' is not supported in template version {before}"):
+    with pytest.raises(
+        InvalidTemplateVersion, match=f"'{name}' is not supported in template version {before}, only from"
+    ):
         hot.parse(template(before, outputs={"o": {"value": {name: ["x"]}}}))
 
 

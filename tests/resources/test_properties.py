@@ -60,19 +60,17 @@ SCHEMA = {
 }
 
 
-def test_the_error_has_the_path_of_the_value():
-    with pytest.raises(PropertyError) as caught:
-        check(SCHEMA, {"need": "x", "many": [{"n": 1}, {"n": "x"}]}, ("resources", "r", "properties"))
-    assert caught.value.path == ("resources", "r", "properties", "many", 1, "n")
-
-
-def test_missing_and_unknown_properties_are_named():
+def test_missing_unknown_and_inner_properties_are_named():
     with pytest.raises(PropertyError, match="Property need not assigned"):
         check(SCHEMA, {})
     with pytest.raises(PropertyError, match="Unknown Property color; known are many, need, some"):
         check(SCHEMA, {"color": 1})
     with pytest.raises(PropertyError, match='Unknown Property nead; did you mean "need"'):
         check(SCHEMA, {"nead": 1})
+
+    with pytest.raises(PropertyError) as caught:
+        check(SCHEMA, {"need": "x", "many": [{"n": 1}, {"n": "x"}]}, ("resources", "r", "properties"))
+    assert caught.value.path == ("resources", "r", "properties", "many", 1, "n")
 
 
 def test_all_invalid_values_are_reported():

@@ -49,7 +49,7 @@ def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str
     return {change.name: str(change.kind) for level in levels for change in level.changes}
 
 
-def test_a_preview_lists_the_changes_of_all_levels(heat) -> None:
+def test_a_preview_lists_the_changes_of_all_levels_or_the_path_of_an_error(heat) -> None:
     files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
     stack = heat.create(outer(), files=files)
     same = dict.fromkeys(("middle", "deep", "kept", "fed"), "unchanged")
@@ -60,6 +60,8 @@ def test_a_preview_lists_the_changes_of_all_levels(heat) -> None:
     assert (seen["kept"], seen["fed"], seen["more"]) == ("unchanged", "unchanged", "added")
     assert told(heat, stack, template({}), {}) == dict.fromkeys(same, "deleted")
     assert heat.update(stack, outer("b"), files=more).id == stack.id
+    with pytest.raises(Invalid, match=r"resources\.middle.*deep"):
+        told(heat, stack, outer(), {**files, "deep.yaml": "heat_template_version: 1"})
 
 
 def test_a_change_that_depends_on_another_is_listed_at_its_resource(heat) -> None:
@@ -81,13 +83,6 @@ def test_a_nested_stack_is_planned_with_a_config_that_the_update_creates(heat) -
 
     stack = heat.create(said("a"), files=files)
     assert told(heat, stack, said("b"), files) == {"config": "replaced", "middle": "updated", "given": "updated"}
-
-
-def test_an_invalid_nested_template_is_refused_with_its_path(heat) -> None:
-    files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
-    stack = heat.create(outer(), files=files)
-    with pytest.raises(Invalid, match=r"resources\.middle.*deep"):
-        told(heat, stack, outer(), {**files, "deep.yaml": "heat_template_version: 1"})
 
 
 def test_a_function_in_an_update_policy_is_no_change(heat) -> None:

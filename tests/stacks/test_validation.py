@@ -98,25 +98,6 @@ def test_an_invalid_property_is_reported_in_heats_wording(heat, resource, words)
     assert caught.value.message.startswith(f"Property error: {words.replace(': : ', ': ')}")
 
 
-@pytest.mark.parametrize(
-    ("resource", "words"),
-    [
-        ({"properties": {"value": {"get_resource": "no"}}}, 'The specified reference "no" (in r.Properties.value) is incorrect.'),
-        ({"properties": {"value": [1, {"get_resource": "no"}]}}, 'The specified reference "no" (in r.Properties.value[1]) is incorrect.'),
-        ({"properties": {"value": 1}, "depends_on": "no"}, 'The specified reference "no" (in r) is incorrect.'),
-        ({"type": "No::Such"}, "The Resource Type (No::Such) could not be found."),
-        ({"properties": {"value": 1}, "condition": "no"}, 'resources.r.condition: : Invalid condition "no"'),
-        ({"properties": {"value": {"get_attr": ["r2", "no"]}}}, "resources.r.properties.value.get_attr: : The Referenced Attribute (r2 no) is incorrect."),
-        ({"properties": {"value": {"str_replace": {"template": "x"}}}}, "resources.r.properties.value.str_replace: : "),
-    ],
-)  # fmt: skip
-def test_other_errors_are_reported(heat, resource, words):
-    resources = {"r": {"type": "OS::Heat::Value", **resource}, "r2": {"type": "OS::Heat::RandomString"}}
-    with pytest.raises(StokerError) as caught:
-        heat.create(template(resources))
-    assert caught.value.message.startswith(words)
-
-
 def test_a_single_kind_of_error_keeps_its_class(heat):
     said = template({}, parameters={"a": {"type": "string"}, "b": {"type": "string"}})
     with pytest.raises(UserParameterMissing) as caught:

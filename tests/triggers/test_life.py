@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from stoker.deployments import runs, service
-from stoker.deployments.run_end import DEADLINE
+from stoker.deployments import service
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
 from stoker.store import configs, deployments, documents, targets, triggers
 from stoker.triggers.lifecycle import SHARE
-from support.clock import age
 from support.statements import recorded_statements
 
 
@@ -170,21 +168,6 @@ def test_a_single_target_is_cancelled(fleet):
     assert fleet.now(trigger).status == "CANCELLED"
     with pytest.raises(Conflict, match="nothing to cancel"):
         fleet.do(service.cancel, second, "bob")
-
-
-def test_a_run_beyond_its_timeout_has_failed(fleet):
-    trigger = fleet.trigger_over(2, timeout=60, max_concurrent=1)
-    (first,) = fleet.running(trigger)
-    inputs = {each["name"]: each["value"] for each in fleet.world.read(configs.get, first.config_id, "p").inputs}
-    assert inputs["deploy_timeout"] == "60"
-    assert fleet.world.work.step(DEADLINE) == 1
-    assert fleet.exact(trigger)["running"] == 1, "its agent has not started it"
-    store = fleet.world.store
-    store.write(lambda tx: runs.heartbeat(tx, server_id=first.server_id, config_id=first.config_id))
-    age(store, "deployments", 100)
-    assert fleet.world.work.step(DEADLINE) == 1
-    assert (fleet.exact(trigger)["failed"], fleet.exact(trigger)["running"]) == (1, 1)
-    assert "Timed out" in fleet.targets(trigger)[0].status_reason
 
 
 def test_a_held_run_beyond_its_timeout_has_failed(fleet):

@@ -84,11 +84,17 @@ def test_the_addresses_that_an_agent_reports_are_its_servers_own(fleet):
     assert (group.stdout, group.stderr) == ("<server> <server> [<server>] <server> <server>", "same")
 
 
-def test_streams_are_compared_apart(fleet):
+def test_streams_are_compared_apart_and_long_ones_are_cut(fleet):
     trigger, (one, two) = on(fleet, "one", "two")
     fleet.end(one, deploy_stdout="text")
     fleet.end(two, deploy_stderr="text")
     assert groups(fleet, trigger)[1] == 2
+
+    trigger, (one, two) = on(fleet, "one", "two")
+    fleet.end(one, deploy_stdout="x" * 20_000 + "1")
+    fleet.end(two, deploy_stdout="x" * 20_000 + "2")
+    result, _ = groups(fleet, trigger)
+    assert [(len(group.stdout), group.is_cut) for group in result] == [(16384, True)] * 2
 
 
 def test_runs_without_a_result_are_grouped_by_their_reason(fleet):
@@ -124,11 +130,3 @@ def test_no_secret_is_in_a_digest_or_a_group(fleet):
         assert group.stdout == "login ******"
         digests.append(group.digest)
     assert digests[0] == digests[1]
-
-
-def test_long_output_is_cut(fleet):
-    trigger, (one, two) = on(fleet, "one", "two")
-    fleet.end(one, deploy_stdout="x" * 20_000 + "1")
-    fleet.end(two, deploy_stdout="x" * 20_000 + "2")
-    result, _ = groups(fleet, trigger)
-    assert [(len(group.stdout), group.is_cut) for group in result] == [(16384, True)] * 2

@@ -49,7 +49,7 @@ def test_all_runs_end_with_their_own_outputs_and_logs(fleet):
     assert "exited with non-zero status code: 3" in fleet.targets(trigger)[2].status_reason
 
 
-def test_ended_runs_start_the_next_targets(fleet):
+def test_ended_runs_start_the_next_targets_unless_too_many_have_failed(fleet):
     trigger = fleet.trigger_over(7, max_concurrent=3)
     while running := fleet.running(trigger):
         assert len(running) <= 3
@@ -57,8 +57,6 @@ def test_ended_runs_start_the_next_targets(fleet):
         fleet.exact(trigger)
     assert fleet.now(trigger).status == "COMPLETE"
 
-
-def test_too_many_failures_end_the_queue(fleet):
     trigger = fleet.trigger_over(10, max_concurrent=4, max_fail_percentage=20)
     together(fleet, *(report(each, 1) for each in fleet.running(trigger)))
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 4, "cancelled": 6}

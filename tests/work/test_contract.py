@@ -59,6 +59,14 @@ def heard() -> Heard:
     return Heard()
 
 
+@pytest.fixture
+def started(work: Work, heard: Heard) -> Work:
+    """Runs jobs of the kind "k" with ``heard``."""
+    work.register("k", heard)
+    work.start()
+    return work
+
+
 def defer(store: Store, work: Work, n: Any, *, kind: str = "k", key: str = "", at: datetime | None = None) -> None:
     store.write(lambda tx: work.defer(tx, kind, key or str(n), {"n": n}, at=at))
 
@@ -67,11 +75,9 @@ def later(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-def test_a_job_runs_with_its_arguments_and_is_removed(store, work, heard):
-    work.register("k", heard)
-    work.start()
+def test_a_job_runs_with_its_arguments_and_is_removed(store, started, heard):
     value = {"text": "ü\0☃", "list": [1, None, 2.5], "nested": {"deep": [True]}}
-    defer(store, work, value, key="x")
+    defer(store, started, value, key="x")
     assert heard.wait(1) == [value]
     until(lambda: count_jobs(store) == 0)
 
@@ -100,17 +106,15 @@ def test_a_job_committed_while_the_last_thread_is_taken_is_announced(store, monk
         work.stop()
 
 
-def test_a_rolled_back_transaction_leaves_no_job(store, work, heard):
-    work.register("k", heard)
-    work.start()
+def test_a_rolled_back_transaction_leaves_no_job(store, started, heard):
 
     def undone(tx: Tx) -> None:
-        work.defer(tx, "k", "a", {"n": "undone"})
+        started.defer(tx, "k", "a", {"n": "undone"})
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         store.write(undone)
-    defer(store, work, "kept")
+    defer(store, started, "kept")
     assert heard.wait(1) == ["kept"]
     assert count_jobs(store) <= 1
 
@@ -131,24 +135,20 @@ def test_a_job_does_not_begin_before_its_time(store, work):
     assert began[0] >= at
 
 
-def test_a_distant_deadline_delays_no_other_job(store, work, heard):
-    work.register("k", heard)
-    work.start()
-    defer(store, work, "far", at=datetime(9999, 1, 1, tzinfo=UTC))
-    defer(store, work, "in 300 years", at=datetime(2400, 1, 1, tzinfo=UTC))
-    defer(store, work, "now")
+def test_a_distant_deadline_delays_no_other_job(store, started, heard):
+    defer(store, started, "far", at=datetime(9999, 1, 1, tzinfo=UTC))
+    defer(store, started, "in 300 years", at=datetime(2400, 1, 1, tzinfo=UTC))
+    defer(store, started, "now")
     assert heard.wait(1) == ["now"]
-    defer(store, work, "then")
+    defer(store, started, "then")
     assert heard.wait(2) == ["now", "then"]
 
 
-def test_a_cancelled_job_never_runs(store, work, heard):
-    work.register("k", heard)
-    work.start()
+def test_a_cancelled_job_never_runs(store, started, heard):
     at = later(4)  # far later than the cancellation, also on a busy machine
-    defer(store, work, "gone", key="a", at=at)
-    store.write(lambda tx: work.cancel(tx, "k", "a"))
-    defer(store, work, "other", key="b", at=at + timedelta(seconds=0.5))
+    defer(store, started, "gone", key="a", at=at)
+    store.write(lambda tx: started.cancel(tx, "k", "a"))
+    defer(store, started, "other", key="b", at=at + timedelta(seconds=0.5))
     heard.wait(1)
     assert heard.calls == ["other"]
 
@@ -265,12 +265,10 @@ def test_jobs_of_different_keys_run_concurrently(store, work):
     meeting.wait(60)
 
 
-def test_a_later_deadline_does_not_delay_an_earlier_one_of_the_same_key(store, work, heard):
-    work.register("k", heard)
-    work.start()
-    defer(store, work, "far", key="a", at=later(3600))
-    defer(store, work, "near", key="a", at=later(0.5))
-    defer(store, work, "now", key="a")
+def test_a_later_deadline_does_not_delay_an_earlier_one_of_the_same_key(store, started, heard):
+    defer(store, started, "far", key="a", at=later(3600))
+    defer(store, started, "near", key="a", at=later(0.5))
+    defer(store, started, "now", key="a")
     assert sorted(heard.wait(2)) == ["near", "now"]
 
 
