@@ -18,7 +18,7 @@ from stoker.store import (
 QUERIES = {
     "servers.summarize_facts": servers._SUMMARIES._several,
     "configs.prime": configs._SEVERAL,
-    "deployments.prime": deployments._DEPLOYMENTS._several.for_update,
+    "deployments.prime_with_configs": deployments._WITH_CONFIGS,
     "deployments.find_owners": deployments._OWNERS,
     "documents.to_run_on": documents._TO_RUN,
     "documents.agent_heads": documents._AGENT_HEADS,

@@ -84,7 +84,7 @@ def test_a_deployment_that_was_read_in_advance_is_read_again_after_a_change(stor
     made = begin(store, "a")
 
     def states(tx):
-        deployments.prime(tx, [made.id], for_update=True)
+        deployments.prime_with_configs(tx, [made.id])
         before = deployments.get(tx, made.id).run.state
         change(tx, made)
         return before, deployments.get(tx, made.id).run.state

@@ -97,8 +97,7 @@ def _lock(tx: Tx, run_owners: Sequence[RunOwner]) -> None:
     triggered = [owner for owner in run_owners if owner.trigger_id is not None]
     if triggered:
         triggers.share_locks(tx, {str(owner.trigger_id) for owner in triggered})
-    deployments.prime(tx, [owner.id for owner in run_owners], for_update=True)
-    configs.prime(tx, [owner.config_id for owner in run_owners])
+    deployments.prime_with_configs(tx, [owner.id for owner in run_owners])
     if triggered:
         targets.prime(tx, [owner.id for owner in triggered])
 

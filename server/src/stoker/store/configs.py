@@ -18,12 +18,13 @@ from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 
 _ADD = insert("configs", "id", "project_id", "name", "group", "is_derived", "created_at", "is_owned", "body")
-_COLUMNS = "configs.body, configs.project_id, configs.created_at, configs.name"
-_BODY = sql(f"SELECT {_COLUMNS} FROM configs WHERE id = :id")
-_SEVERAL = sql(f"SELECT {_COLUMNS}, id FROM configs WHERE id @in(ids)")
+#: The columns of a config in ``Tx.cache``.
+COLUMNS = "configs.body, configs.project_id, configs.created_at, configs.name"
+_BODY = sql(f"SELECT {COLUMNS} FROM configs WHERE id = :id")
+_SEVERAL = sql(f"SELECT {COLUMNS}, id FROM configs WHERE id @in(ids)")
 _ON_SERVER = "FROM deployments JOIN configs ON configs.id = config_id"
 _OF_TREE = sql(
-    f"SELECT {_COLUMNS} {_ON_SERVER} JOIN stacks ON stacks.id = stack_id"
+    f"SELECT {COLUMNS} {_ON_SERVER} JOIN stacks ON stacks.id = stack_id"
     " WHERE server_id = :server_id AND root_id = :root_id"
 )
 _IS_SECRET = f"substr(body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}'"
@@ -231,7 +232,7 @@ def page(
 
 
 def _read(tx: Tx, id: str) -> Any:
-    """Return the row of the config with this id, with ``_COLUMNS``, or None."""
+    """Return the row of the config with this id, with ``COLUMNS``, or None."""
     place = ("configs", id)
     row = tx.cache.get(place)
     if row is None and not (tx.is_reading and place in tx.cache):
@@ -240,7 +241,7 @@ def _read(tx: Tx, id: str) -> Any:
 
 
 def _row(tx: Tx, id: str, project_id: str) -> Any:
-    """Return the row of the project's config, with ``_COLUMNS``. Raises EntityNotFound."""
+    """Return the row of the project's config, with ``COLUMNS``. Raises EntityNotFound."""
     row = _read(tx, id)
     if row is None or row[1] != project_id:
         raise EntityNotFound.of("Software config", id)

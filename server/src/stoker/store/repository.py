@@ -305,13 +305,12 @@ class Repository(Generic[T]):
         """
         return require(self.find(tx, id, for_update=for_update), self._noun, id, project_id)
 
-    def prime(self, tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> None:
+    def prime(self, tx: Tx, ids: Iterable[str]) -> None:
         """
         Read the rows with these keys at once: ``find`` takes them from memory, as ``save`` has written them, until
         another method writes them.
 
-        ``for_update`` locks them, in the order of the keys. ``find`` decodes the rows, and the transaction learns their
-        secrets then.
+        ``find`` decodes the rows, and the transaction learns their secrets then.
         """
         missing = [id for id in ids if (self.table, id) not in tx.cache]
         if not missing:
@@ -319,8 +318,8 @@ class Repository(Generic[T]):
         if tx.is_reading:
             tx.cache |= dict.fromkeys((self.table, id) for id in missing)
         position = self.codec.fields.index(self._key[0])
-        query = self._several.for_update if for_update else self._several
-        tx.cache |= {(self.table, row[position]): row for row in tx.fetch_all(query, {"ids": rows.dump(missing)})}
+        stored = tx.fetch_all(self._several, {"ids": rows.dump(missing)})
+        tx.cache |= {(self.table, row[position]): row for row in stored}
 
     def first(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> T | None:
         """Return the object in the first row of a query made by ``select``, or None."""

@@ -24,7 +24,7 @@ from stoker.model.server import (
     ServerFacts,
     describe_os,
 )
-from stoker.store import rows, stacks
+from stoker.store import configs, rows, stacks
 from stoker.store.query import column, execute
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
@@ -244,7 +244,7 @@ _SEVERAL_GOVERNED = sql(f"SELECT {_GOVERNED}, servers.id FROM servers WHERE id @
 _SEVERAL_STAYING = sql(f"{_SEVERAL_GOVERNED.text} @for_key_share")
 #: The server is in a subquery, because PostgreSQL locks no row of an outer join.
 _WITH_CONFIG = sql(
-    f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_GOVERNED} FROM configs"
+    f"SELECT {configs.COLUMNS}, {_GOVERNED} FROM configs"
     f" LEFT JOIN (SELECT {_GOVERNED} FROM servers WHERE servers.id = :id @for_key_share) AS servers ON true"
     " WHERE configs.id = :config"
 )
