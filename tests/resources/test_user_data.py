@@ -51,8 +51,9 @@ def parts(text: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_raw_user_data_stays_unchanged() -> None:
+def test_raw_user_data_stays_unchanged_and_equal_user_data_is_equal_text() -> None:
     assert boot(RAW, "#!/bin/sh\nü") == "#!/bin/sh\nü"
+    assert boot(SOFTWARE_CONFIG, MIXED) == boot(SOFTWARE_CONFIG, MIXED) != boot(SOFTWARE_CONFIG, "x")
 
 
 def test_user_data_has_the_files_of_the_cfn_tools() -> None:
@@ -100,10 +101,6 @@ def test_ignition_writes_the_metadata_to_files() -> None:
         "/var/lib/cloud/data/cfn-init-data",
     ]
     assert found["storage"]["disks"] == []
-
-
-def test_equal_user_data_is_equal_text() -> None:
-    assert boot(SOFTWARE_CONFIG, MIXED) == boot(SOFTWARE_CONFIG, MIXED) != boot(SOFTWARE_CONFIG, "x")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"ignition": 1}', "\0", "Content-Type: multipart/mixed\n\n--x"])

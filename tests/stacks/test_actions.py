@@ -136,6 +136,16 @@ class Story:
             self.runs.append(name)
             self.report(deployment)
 
+    def forget(self) -> None:
+        """Complete all runs, and forget them."""
+        self.complete()
+        self.runs.clear()
+
+    def establish(self, value: int, **more: Any) -> None:
+        """Create the stack, and complete its runs."""
+        self.create(value, **more)
+        self.forget()
+
     def value(self) -> int:
         """Return the value of the present template."""
         template = self.heat.read(stacks.source, self.stack.id).template
@@ -209,9 +219,7 @@ def arrange(story: Story, row: str, *, rollback: bool) -> None:
     where = {"which": define("OS::Heat::Value", value=story.server.id)}
     definition = story.definition(value, server={"get_attr": ["which", "value"]})
     if action != "CREATE":
-        story.create(1)
-        story.complete()
-        story.runs.clear()
+        story.establish(1)
     if ending == "denied":
         story.allow(NO_SCRIPTS)
     if action == "CREATE":
@@ -221,8 +229,7 @@ def arrange(story: Story, row: str, *, rollback: bool) -> None:
     elif action in ("SUSPEND", "RESUME"):
         suspend(story)
         if action == "RESUME":
-            story.complete()
-            story.runs.clear()
+            story.forget()
             resume(story)
     else:
         story.update(rollback=rollback)
@@ -309,9 +316,7 @@ def test_after_a_removal(story: Story, row: str, column: str, cell: str) -> None
 @pytest.mark.parametrize("story", ["config", "component"], indirect=True)
 @pytest.mark.parametrize(("row", "column", "cell"), cells("After an action on demand"))
 def test_after_an_action_on_demand(story: Story, row: str, column: str, cell: str) -> None:
-    story.create(1)
-    story.complete()
-    story.runs.clear()
+    story.establish(1)
     trigger = Fleet(story.heat).trigger(**story.target, action="BACKUP")
     ((deployment, name),) = story.pending()
     assert (deployment.trigger_id, name) == (trigger.id, "BACKUP1")
@@ -354,9 +359,7 @@ REPLACEMENTS: dict[str, Callable[[Story], None]] = {
 @pytest.mark.parametrize("change", REPLACEMENTS)
 def test_a_replacement_runs_after_the_removal_of_its_predecessor(story: Story, change: str) -> None:
     (cell,) = [runs for name, runs in tables()["The order of replacements"] if name == change]
-    story.create(1, **{"config": marked(story)} if "replace_on_change" in change else {})
-    story.complete()
-    story.runs.clear()
+    story.establish(1, **{"config": marked(story)} if "replace_on_change" in change else {})
     assert outcome(story, lambda: REPLACEMENTS[change](story)) == cell
     assert story.stack.status == "COMPLETE", story.stack.reason
     assert len(story.heat.deployments()) == 1
@@ -424,9 +427,7 @@ def test_a_check_reports_a_failed_deployment_and_leaves_it_failed(story: Story) 
 
 
 def test_a_value_that_cannot_be_evaluated_repeats_the_action(story: Story) -> None:
-    story.create(1)
-    story.complete()
-    story.runs.clear()
+    story.establish(1)
     text = define("OS::Heat::Value", value="a,b")
     broken = story.definition(2, input_values={"v": {"str_split": [",", {"get_attr": ["text", "value"]}, 7]}})
     story.update(d=broken, text=text)
@@ -456,8 +457,7 @@ def test_a_setting_runs_nothing_and_applies_to_the_next_run(story: Story, settin
     change = {setting: SETTINGS[setting]}
     story.update(d=story.definition(1, **change))
     assert [name for _, name in story.pending()] == [name for _, name in queued], "the run goes on"
-    story.complete()
-    story.runs.clear()
+    story.forget()
     assert outcome(story, lambda: story.update(d=story.definition(1))) == "–"
     assert outcome(story, lambda: story.update(d=story.definition(1, **change))) == "–"
     assert outcome(story, lambda: story.update(d=story.definition(2, **change))) == "UPDATE2"
@@ -466,9 +466,7 @@ def test_a_setting_runs_nothing_and_applies_to_the_next_run(story: Story, settin
 @pytest.mark.parametrize("story", ["member"], indirect=True)
 def test_a_group_rolls_its_members_back_with_update(story: Story) -> None:
     policy = {"rolling_update": {"max_batch_size": 1, "on_failure": "ROLLBACK"}}
-    story.create(1, d=story.definition(1) | {"update_policy": policy})
-    story.complete()
-    story.runs.clear()
+    story.establish(1, d=story.definition(1) | {"update_policy": policy})
     story.update(d=story.definition(2) | {"update_policy": policy})
     end(story, "failed")
     story.complete()
@@ -500,8 +498,7 @@ def test_a_replaced_machine_is_created_in_the_order_of_requirements(story: Story
     story.create(1, d=first, z=story.definition(9))
     story.complete()
     story.update(d=story.definition(2) | {"depends_on": "z"}, z=story.definition(9))
-    story.complete()
-    story.runs.clear()
+    story.forget()
 
     assert outcome(story, lambda: enroll_again(story)) == "CREATE9, CREATE2"
     assert (story.stack.action, story.stack.status) == ("UPDATE", "COMPLETE")
@@ -510,9 +507,7 @@ def test_a_replaced_machine_is_created_in_the_order_of_requirements(story: Story
 
 
 def test_a_replaced_machine_does_not_run_an_update_that_waited_for_the_old_one(story: Story) -> None:
-    story.create(1)
-    story.complete()
-    story.runs.clear()
+    story.establish(1)
     story.update(2)
     assert outcome(story, lambda: enroll_again(story)) == "CREATE2"
 
@@ -521,8 +516,7 @@ def test_a_suspended_stack_is_created_on_a_replaced_machine_by_its_next_update(s
     story.create(1)
     story.complete()
     suspend(story)
-    story.complete()
-    story.runs.clear()
+    story.forget()
     enroll_again(story)
     resume(story)
     assert (story.pending(), story.stack.status) == ([], "FAILED")
