@@ -196,13 +196,6 @@ def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     assert found.status == "COMPLETE"
 
 
-def test_a_run_outside_its_window_is_not_delivered(store):
-    documents = Documents(store)
-    made = begin(store, "a")
-    store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
-    assert documents.load_agents([("s", True)])[0].unreceived == []
-
-
 def test_a_document_contains_the_limit_of_parallel_runs(store):
     server = store.write(lambda tx: enrollment.enroll(tx, "p", "one"))[0]
     for name in ("a", "b"):

@@ -106,23 +106,6 @@ def test_an_invalid_request_changes_nothing(heat):
     assert heat.read(stacks.find_by_name, "s", "p") is None
 
 
-def test_a_stack_waits_for_the_servers_provider(heat):
-    resources = {
-        "config": config(),
-        "server": define("OS::Nova::Server", user_data_format="SOFTWARE_CONFIG"),
-        "d": deployment(),
-    }
-    stack = heat.create(template(resources))
-    assert heat.states(stack)["server"] == "CREATE_IN_PROGRESS"
-
-    stack = heat.started(stack)
-    assert heat.states(stack) == {
-        "config": "CREATE_COMPLETE",
-        "server": "CREATE_COMPLETE",
-        "d": "CREATE_IN_PROGRESS",
-    }
-
-
 def test_events_are_in_order(heat):
     stack = heat.create(template({"value": define("OS::Heat::Value", value=1)}))
 

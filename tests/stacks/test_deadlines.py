@@ -42,15 +42,6 @@ def test_the_deadline_of_an_ended_operation_does_nothing(heat):
     assert heat.settled(stack.id).status == "COMPLETE"
 
 
-def test_a_run_after_its_timeout_fails_with_its_last_progress(heat):
-    resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
-    stack = heat.create(template(resources))
-    heat.work.run(RUN_DEADLINE)
-    stack = heat.settled(stack.id)
-
-    assert stack.reason.endswith("Deployment to server failed: Timed out: Waiting for the agent on machine")
-
-
 @pytest.mark.parametrize("owner", ["stack", "trigger"])
 def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, owner, monkeypatch):
     clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)

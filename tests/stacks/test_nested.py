@@ -207,12 +207,6 @@ def test_suspend_and_resume_include_nested_stacks(heat):
     assert set(heat.states(nested).values()) == {"RESUME_COMPLETE"}
 
 
-def test_two_resources_of_one_template_never_collide(heat):
-    both = {name: define("child.yaml", text=name) for name in ("one", "two")}
-    stack = heat.create(template(both), files=FILES)
-    assert child(heat, stack, "one").name != child(heat, stack, "two").name
-
-
 @needs_provider
 def test_a_nested_template_may_have_the_other_syntax(heat):
     inner = {

@@ -117,16 +117,6 @@ def test_a_new_database_needs_no_migration(empty_store, tmp_path):
         assert tables.read_rows(tx, "schema_version") == [{"version": 7}]
 
 
-def test_migrating_again_is_harmless(store):
-    store.write(lambda tx: tx.execute_fast(ADD_PROJECT, PROJECT))
-    before = tables.describe(store)
-    for _ in range(2):
-        upgrade(store)
-    assert tables.describe(store) == before
-    with store.read() as tx:
-        assert [row["description"] for row in tables.read_rows(tx, "projects")] == ["kept"]
-
-
 def test_a_database_of_a_newer_version_is_refused_and_unchanged(store):
     change(store, "UPDATE schema_version SET version = 9999")
     for _ in range(2):

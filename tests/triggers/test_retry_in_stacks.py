@@ -51,23 +51,6 @@ def test_the_stack_continues_with_the_dependents(fleet):
     assert fleet.world.states(stack) == dict.fromkeys("ab", "CREATE_COMPLETE") | {"config": "CREATE_COMPLETE"}
 
 
-def test_only_the_member_of_a_group_is_retried(fleet):
-    made = fleet.servers(3)
-    properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in made}}
-    group = define("OS::Heat::SoftwareDeploymentGroup", **properties)
-    stack = fleet.world.create(template(all=group))
-    well, bad, other = (of(fleet, each) for each in made)
-    for each in (well, other):
-        fleet.world.report(each)
-    fleet.world.report(bad, deploy_status_code=1)
-    assert now(fleet, stack) == "CREATE_FAILED"
-    again = fleet.retry(bad)
-    assert (again.id, again.status) == (bad.id, "IN_PROGRESS")
-    assert [of(fleet, each).config_id for each in (made[0], made[2])] == [well.config_id, other.config_id]
-    fleet.world.report(again)
-    assert now(fleet, stack) == "UPDATE_COMPLETE"
-
-
 def test_impossible_retries_are_refused(fleet):
     first, second = fleet.servers(2)
     stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id)))
@@ -86,18 +69,6 @@ def test_impossible_retries_are_refused(fleet):
     assert now(fleet, stack) == "UPDATE_COMPLETE"
     with pytest.raises(Conflict, match="only what failed"):
         fleet.retry(of(fleet, first))
-
-
-def test_the_error_of_a_suspended_stack_names_the_remedy(fleet):
-    (server,) = fleet.servers(1)
-    said = deployment(server.id)
-    said["properties"]["actions"] = ["CREATE", "SUSPEND"]
-    stack = fleet.world.create(template(a=said))
-    fleet.world.report(of(fleet, server))
-    fleet.world.visit(stack, Action.SUSPEND)
-    fleet.world.report(of(fleet, server), deploy_status_code=1)
-    with pytest.raises(Conflict, match="suspend it again"):
-        fleet.retry(of(fleet, server))
 
 
 def tolerating(servers, **policies):
