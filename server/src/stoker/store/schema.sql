@@ -503,7 +503,7 @@ CREATE TABLE checks (
     check_interval integer,
     -- Whether drift starts another run.
     enforce boolean NOT NULL,
-    -- ``model.check.CheckState``.
+    -- ``model.deployment.CheckState``.
     state varchar(64) NOT NULL,
     since bigint NOT NULL,
     checked_at bigint,
