@@ -61,13 +61,10 @@ def test_an_environment_is_read_from_yaml() -> None:
         ({"resource_registry": {"resources": {"r": "x"}}}, "resource_registry.resources.r: a map is needed"),
         ({"resource_registry": {"resources": {"r": {"A": 1}}}}, "resource_registry.resources.r.A: a type's name"),
         ({"resource_registry": {"resources": {"r": {"s": {"A": 1}}}}}, "resources.r.s.A: a type's name"),
-        ({"resource_registry": {"resources": {"r": {"hooks": 1}}}}, "resources.r.hooks: one or a list of these"),
         *(
-            (
-                {"resource_registry": {"resources": {"a": {control: {"pre-create": True}}}}},
-                f"a.{control}: one or a list",
-            )
+            ({"resource_registry": {"resources": {"r": {control: value}}}}, f"r.{control}: one or a list of these")
             for control in ("hooks", "restricted_actions")
+            for value in (1, {"pre-create": True}, "mid-create", ["delete"])
         ),
         ("a: ]", "(line 1)"),
         ("- a", "not a JSON object or YAML mapping"),

@@ -102,17 +102,6 @@ def test_a_structured_deployment_puts_values_into_the_config(heat):
     assert "The Parameter (port) was not provided" in stack.reason
 
 
-def test_a_deployed_server_is_the_enrolled_one_of_its_name(heat):
-    enrolled, _, _ = heat.store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
-    heat.store.write(lambda tx: heat.engine.env.keys.issue(tx, enrolled.id))
-    stack = heat.create(template({"config": config(), "server": server("web1"), "d": deployment()}))
-
-    assert heat.resources(stack)["server"].physical_id == enrolled.id
-    assert len(heat.to_run(enrolled.id)) == 1
-    heat.delete(stack)
-    assert heat.read(enrollment.find, "p", "web1").id == enrolled.id
-
-
 def test_the_facts_of_a_deployment_reach_the_agent(heat):
     extra = {"timeout": 90, "on_interrupt": "RERUN", "name": "last"}
     stack = heat.create(template({"config": config(), "server": server(), "d": deployment(**extra)}))

@@ -54,12 +54,3 @@ def test_a_delete_action_runs_before_the_deletion_and_is_retried_after_a_failure
     heat.delete(stack)
     stack = heat.signal(stack, "d")
     assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
-
-
-def test_a_retained_resource_is_not_deleted(heat):
-    stack = heat.create(template({"config": {**config(), "deletion_policy": "Retain"}}))
-    id = heat.resources(stack)["config"].physical_id
-    stack = heat.delete(stack)
-
-    assert stack.status == "COMPLETE"
-    assert heat.read(configs.get, id, "p").id == id

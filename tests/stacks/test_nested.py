@@ -138,12 +138,6 @@ def test_a_rollback_includes_nested_stacks(heat):
     assert heat.outputs(stack)["conf"] == "one"
 
 
-def test_a_mapped_type_creates_the_mapped_template(heat):
-    said = template({"inner": define("My::Thing", text="t")})
-    stack = heat.create(said, files=FILES, environment={"resource_registry": {"My::Thing": "child.yaml"}})
-    assert child(heat, stack).parent_resource == "inner"
-
-
 @pytest.mark.parametrize(
     ("properties", "sentence"),
     [

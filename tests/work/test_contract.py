@@ -256,15 +256,6 @@ def test_a_handler_may_fail_permanently(store, work, heard):
     assert heard.calls == [1]
 
 
-def test_jobs_of_different_keys_run_concurrently(store, work):
-    meeting = threading.Barrier(3)
-    work.register("k", lambda _: meeting.wait(60) and None)
-    work.start()
-    for n in range(2):
-        defer(store, work, n)
-    meeting.wait(60)
-
-
 def test_a_later_deadline_does_not_delay_an_earlier_one_of_the_same_key(store, started, heard):
     defer(store, started, "far", key="a", at=later(3600))
     defer(store, started, "near", key="a", at=later(0.5))
@@ -332,24 +323,6 @@ def test_stopping_waits_for_running_jobs(store, work):
     assert began.wait(60)
     work.stop()
     assert ended.is_set()
-
-
-def test_stopping_waits_a_limited_time_and_loses_no_job(store, work, heard):
-    authorizer, began, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def stuck(_: Args) -> None:
-        began.set()
-        authorizer.wait(240)
-        ended.set()
-
-    work.register("k", stuck)
-    work.start()
-    defer(store, work, "again")
-    assert began.wait(60)
-    work.stop(timeout=1)
-    assert not ended.is_set()
-    assert count_jobs(store) == 1
-    authorizer.set()
 
 
 def test_stopping_without_a_start_is_harmless(work):
