@@ -244,12 +244,18 @@ def test_enforcement_runs_the_same_config_again_and_leaves_the_stack_alone(heat,
     assert checked.reasons()[-1] == "Signal: drift ended: the server is in sync"
 
 
-def test_enforcement_that_is_switched_on_repairs_known_drift(heat):
+def test_enforcement_that_is_switched_on_repairs_known_drift_until_its_deployment_is_deleted(heat):
     checked = create(heat, check_interval=60)
     checked.report("DRIFTED")
     checked.update(check_interval=60, enforce=True)
     assert heat.work.step(REMEDIATE) == 1
     assert checked.deployment.status == "IN_PROGRESS"
+
+    id = checked.deployment.id
+    heat.delete(checked.stack)
+    with heat.store.read() as tx:
+        assert (checks.find(tx, id), deployments.find(tx, id)) == (None, None)
+    heat.work.run(REMEDIATE)
 
 
 def test_a_remediation_that_does_not_last_doubles_the_pause(heat, clock):
@@ -327,16 +333,6 @@ def test_a_run_of_the_stack_supersedes_a_remediation_and_resets_the_check(heat, 
     checked.complete()
     assert checked.report("IN_SYNC").drifted_at is None
     assert checked.reasons()[-1] == "Signal: drift ended: the server is in sync"
-
-
-def test_the_check_goes_with_its_deployment(heat):
-    checked = create(heat, check_interval=60, enforce=True)
-    checked.report("DRIFTED")
-    id = checked.deployment.id
-    heat.delete(checked.stack)
-    with heat.store.read() as tx:
-        assert (checks.find(tx, id), deployments.find(tx, id)) == (None, None)
-    heat.work.run(REMEDIATE)
 
 
 def test_secrets_in_differences_are_redacted(heat):

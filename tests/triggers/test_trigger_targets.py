@@ -16,13 +16,7 @@ from stoker.store import configs, deployments, servers, stacks
 from stoker.triggers import request
 from support.fleet import COMPONENT, Fleet
 from support.stacks import world
-from support.templates import define
-
-VERSION = "2018-08-31"
-
-
-def deployment(config, server, **more):
-    return define("OS::Heat::SoftwareDeployment", config={"get_resource": config}, server=server, **more)
+from support.templates import VERSION, define, on
 
 
 def template(**resources):
@@ -42,7 +36,7 @@ def everything(fleet, trigger):
 def shop(fleet):
     """A component on three servers, with inputs of their own, all done."""
     names = [each.id for each in fleet.servers(3)]
-    runs = {f"on{i}": deployment("app", id, input_values={"target": f"disk{i}"}) for i, id in enumerate(names)}
+    runs = {f"on{i}": on(id, "app", input_values={"target": f"disk{i}"}) for i, id in enumerate(names)}
     stack = fleet.world.create(template(app=COMPONENT, **runs), "shop")
     return fleet.world.signal_all(stack)
 
@@ -115,7 +109,7 @@ def test_a_trigger_may_name_servers_with_and_without_a_deployment(fleet, shop):
 def test_labels_select_among_the_servers_of_the_source(fleet):
     mine = fleet.servers(2, {"role": "db", "zone": "a"})
     fleet.servers(1, {"role": "db"})  # of somebody else
-    runs = {f"on{i}": deployment("app", each.id) for i, each in enumerate(mine)}
+    runs = {f"on{i}": on(each.id, "app") for i, each in enumerate(mine)}
     fleet.world.create(template(app=COMPONENT, **runs), "shop")
     assert fleet.trigger(stack="shop", resource="app", action="BACKUP", labels={"role": "db"}).total == 2
     config = fleet.config()
@@ -164,7 +158,7 @@ def test_values_of_a_structured_deployment_are_inserted(fleet):
     config = define(
         "OS::Heat::StructuredConfig", group="g", config={"a": {"get_it": "x"}, "b": {"get_it": "deploy_action"}}
     )
-    run = deployment("config", server.id, input_values={"x": 1}, input_key="get_it")
+    run = on(server.id, input_values={"x": 1}, input_key="get_it")
     run["type"] = "OS::Heat::StructuredDeployment"
     fleet.world.create(template(config=config, run=run), "data")
     for resource in ("run", "config"):
@@ -177,7 +171,7 @@ def test_values_of_a_structured_deployment_are_inserted(fleet):
 def test_a_strict_structured_deployment_without_a_value_is_refused(fleet):
     (server,) = fleet.servers(1)
     config = define("OS::Heat::StructuredConfig", config={"a": {"get_input": "x"}})
-    run = deployment("config", server.id, input_values={"x": 1}, input_values_validate="STRICT")
+    run = on(server.id, input_values={"x": 1}, input_values_validate="STRICT")
     run["type"] = "OS::Heat::StructuredDeployment"
     fleet.world.create(template(config=config, run=run), "strict")
     (other,) = fleet.servers(1)
@@ -192,7 +186,7 @@ def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
     content = {name: {"get_input": f"deploy_{name}"} for name in told}
     config = define("OS::Heat::StructuredConfig", config=content)
     said = {"signal_transport": "CFN_SIGNAL", "timeout": 60, "input_values_validate": "STRICT"}
-    run = deployment("config", server.id, **said)
+    run = on(server.id, **said)
     run["type"] = "OS::Heat::StructuredDeployment"
     stack = fleet.world.create(template(config=config, run=run), "strict")
     assert stack.status == "IN_PROGRESS"
@@ -261,9 +255,7 @@ SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
 def test_a_refused_trigger_starts_nothing(fleet, changes, words):
     (server,) = fleet.servers(1)
     value = define("OS::Heat::Value", value=1)
-    fleet.world.signal_all(
-        fleet.world.create(template(app=COMPONENT, on=deployment("app", server.id), value=value), "shop")
-    )
+    fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, on=on(server.id, "app"), value=value), "shop"))
     before = fleet.world.deployments()
     with pytest.raises((Invalid, EntityNotFound), match=words):
         fleet.trigger(**{**SAID, **changes})
@@ -294,7 +286,7 @@ def test_a_trigger_of_a_config_needs_known_servers(fleet):
     with pytest.raises(Invalid, match="no deployment has brought that"):
         fleet.trigger(stack="alone", resource="app", action="BACKUP")
 
-    fleet.world.create(template(app=COMPONENT, on=deployment("app", "some-nova-server")), "shop")
+    fleet.world.create(template(app=COMPONENT, on=on("some-nova-server", "app")), "shop")
     with pytest.raises(EntityNotFound, match="some-nova-server"):
         fleet.trigger(**SAID)
 
@@ -313,7 +305,7 @@ def test_objects_of_another_project_are_not_found(fleet, shop):
 
 def test_a_resource_without_a_deployment_is_refused(fleet):
     (server,) = fleet.servers(1)
-    first, then = deployment("app", server.id), deployment("app", server.id)
+    first, then = on(server.id, "app"), on(server.id, "app")
     then["depends_on"] = "first"
     fleet.world.create(template(app=COMPONENT, first=first, then=then), "slow")
     with pytest.raises(Invalid, match="not there yet"):
@@ -343,7 +335,7 @@ def test_targets_of_a_deleted_stack_fail(fleet):
 
 def databases(fleet, server, **more):
     """A component on one server, with a deployment for each of three databases; ``a`` requires ``c``."""
-    runs = {name: deployment("app", server.id, input_values={"target": name}) for name in "abc"}
+    runs = {name: on(server.id, "app", input_values={"target": name}) for name in "abc"}
     runs["a"]["depends_on"] = "c"
     return fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs, **more), "shop"))
 
@@ -376,7 +368,7 @@ def test_every_deployment_on_a_server_is_triggered_in_the_order_of_requirements_
 
 def test_the_order_covers_nested_stacks_and_groups(fleet):
     first, second = fleet.servers(2)
-    run = {**deployment("app", second.id), "depends_on": "all"}
+    run = {**on(second.id, "app"), "depends_on": "all"}
     run["properties"] = {**run["properties"], "input_values": {"target": "alone"}}
     group = define(
         "OS::Heat::SoftwareDeploymentGroup",
@@ -402,7 +394,7 @@ def test_the_order_covers_nested_stacks_and_groups(fleet):
 def test_max_concurrent_counts_servers(fleet):
     first, second = fleet.servers(2)
     runs = {
-        name: deployment("app", server.id, input_values={"target": name})
+        name: on(server.id, "app", input_values={"target": name})
         for name, server in (("a", first), ("b", first), ("c", second), ("d", second))
     }
     fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
@@ -439,7 +431,7 @@ def test_a_run_that_fails_or_disappears_lets_the_next_one_of_its_server_start_un
 
 def test_a_removed_server_fails_all_its_targets(fleet):
     first, second = fleet.servers(2)
-    runs = {name: deployment("app", server.id) for name, server in (("a", first), ("b", second), ("c", second))}
+    runs = {name: on(server.id, "app") for name, server in (("a", first), ("b", second), ("c", second))}
     fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_concurrent=1)
     fleet.world.store.write(lambda tx: servers.delete(tx, second.id))
@@ -454,7 +446,7 @@ def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last
     def version(target, script="backup"):
         component = json.loads(json.dumps(COMPONENT))
         component["properties"]["configs"][1]["config"] = script
-        runs = {name: deployment("app", server.id, input_values={"target": target}) for name in ("a", "b")}
+        runs = {name: on(server.id, "app", input_values={"target": target}) for name in ("a", "b")}
         runs["b"]["depends_on"] = "a"
         return template(app=component, **runs)
 
@@ -490,9 +482,9 @@ def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last
 
 def test_a_deployment_that_never_succeeded_is_triggered_with_its_present_inputs(fleet):
     (server,) = fleet.servers(1)
-    stack = fleet.world.create(template(app=COMPONENT, on=deployment("app", server.id)), "shop")
+    stack = fleet.world.create(template(app=COMPONENT, on=on(server.id, "app")), "shop")
     fleet.world.signal(stack, "on", deploy_status_code=1)
-    fleet.world.update(stack, template(app=COMPONENT, on=deployment("app", server.id, input_values={"target": "new"})))
+    fleet.world.update(stack, template(app=COMPONENT, on=on(server.id, "app", input_values={"target": "new"})))
     fleet.world.signal(stack, "on", deploy_status_code=1)
     assert values_in_order(fleet, fleet.trigger(stack="shop", resource="app", action="BACKUP")) == [["new"]]
 
@@ -533,7 +525,7 @@ def test_a_secret_of_the_last_success_stays_secret(fleet):
     (server,) = fleet.servers(1)
 
     def version(secret):
-        run = deployment("app", server.id, input_values={"password": {"get_param": "pw"}})
+        run = on(server.id, "app", input_values={"password": {"get_param": "pw"}})
         parameters = {"pw": {"type": "string", "hidden": True, "default": secret}}
         return {**template(app=COMPONENT, on=run), "parameters": parameters}
 
