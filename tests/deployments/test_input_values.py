@@ -86,7 +86,7 @@ def test_wrong_names_and_values_are_refused(content, values, words):
         (replace(COMPONENT, inputs=({"name": "a-b"},)), {"a-b": 1}, {"action": "CREATE"}),
     ],
 )
-def test_these_names_are_accepted(content, values, more):
+def test_these_names_are_accepted_and_names_of_no_variable_still_refused(content, values, more):
     more = {"action": "BACKUP", **more}
     assert check_values(content, more.pop("action"), values, **more) == values
     with pytest.raises(Invalid, match="environment variable"):

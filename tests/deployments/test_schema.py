@@ -33,6 +33,9 @@ from stoker.model.errors import Invalid
 )
 def test_inputs_are_stored_as_heat_does(entry, stored):
     assert schema.inputs([entry]) == (stored,)
+
+
+def test_outputs_keep_their_flag_also_when_false():
     assert schema.outputs([{"name": "o"}]) == ({"name": "o", "type": "String", "error_output": False},)
 
 

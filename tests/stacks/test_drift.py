@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from stoker.deployments import checks as deployment_checks
-from stoker.deployments import drift, service
+from stoker.deployments import drift
 from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.documents import Documents
 from stoker.deployments.drift import CheckReport
-from stoker.deployments.run_plan import RunRequest
-from stoker.model.config import Content
 from stoker.model.deployment import Check, CheckState, Deployment
 from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
 from stoker.model.server import Kind
@@ -26,6 +24,7 @@ from stoker.stacks import repetition
 from stoker.store import audit, checks, deployments, events, queues, rows, runs, servers
 from support import query
 from support.clock import Clock
+from support.deployments import begin
 from support.fleet import Fleet
 from support.stacks import World
 from support.templates import config, define, deployment, template
@@ -365,23 +364,14 @@ def list_messages(heat: World, name: str) -> list[dict[str, Any]]:
 def test_drift_of_a_clients_deployment_goes_to_the_sinks_of_its_config(heat, clock):
     create(heat)
     options = {"check_interval": 60, "event_sinks": [SINK]}
-    content = Content(name="motd", group="script", config="true", options=options, facts={})
-    request = RunRequest(
-        content=content,
-        action="CREATE",
-        name="motd",
-        project_id="p",
-        server_id=SERVER,
-        signal_transport="STOKER_SIGNAL",
-    )
-    run = heat.store.write(lambda tx: service.start_run(tx, heat.engine.env, request, deployment_id="d"))
+    run = begin(heat.store, "motd", server=SERVER, options=options)
     heat.report(run)
     for state in ("IN_SYNC", "DRIFTED", "DRIFTED", "IN_SYNC"):
         changes = CHANGES if state == "DRIFTED" else ()
-        report = CheckReport(deployment_id="d", config_id=run.config_id, changes=changes, state=CheckState(state))
+        report = CheckReport(deployment_id=run.id, config_id=run.config_id, changes=changes, state=CheckState(state))
         heat.store.write(lambda tx, report=report: drift.apply_report(tx, heat.engine.env, SERVER, report))
     began, ended = list_messages(heat, "drift")
-    named = {"deployment_id": "d", "name": "motd", "server_id": SERVER, "server_name": "web1", "stack_id": None}
+    named = {"deployment_id": run.id, "name": "motd", "server_id": SERVER, "server_name": "web1", "stack_id": None}
     assert began == {"type": "stoker.drift", **named, "state": "DRIFTED", "reason": "drift began: /etc/motd"}
     assert (ended["state"], ended["reason"]) == ("IN_SYNC", "drift ended: the server is in sync")
 

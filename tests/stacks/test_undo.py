@@ -7,11 +7,11 @@ import pytest
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.deployments.run_end import DEADLINE
-from stoker.deployments.run_plan import REMEDY, RunRequest
-from stoker.model.config import Content
+from stoker.deployments.run_plan import REMEDY
 from stoker.model.deployment import UNDO
 from stoker.model.errors import Invalid
 from stoker.store import deployments, documents, rows, servers
+from support.deployments import begin
 from support.fleet import Fleet
 from support.templates import config, define, template
 
@@ -179,17 +179,8 @@ def test_a_member_that_leaves_its_group_is_undone(heat, machines):
 @pytest.fixture
 def own(heat, machines):
     """A client's own deployment, which has run."""
-    content = Content(name="job", group="script", config="make", options={"undo": SCRIPT}, facts={})
-    request = RunRequest(
-        content=content,
-        action="CREATE",
-        name="job",
-        project_id=heat.project,
-        server_id=machines[0].id,
-        input_values={"word": "x"},
-        signal_transport="STOKER_SIGNAL",
-    )
-    started = heat.store.write(lambda tx: service.start_run(tx, heat.engine.env, request))
+    inputs, options = [{"name": "word", "value": "x"}], {"undo": SCRIPT}
+    started = begin(heat.store, "job", server=machines[0].id, inputs=inputs, options=options)
     heat.report(started)
     return started
 

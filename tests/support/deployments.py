@@ -32,7 +32,13 @@ class Env:
 
 
 def begin(
-    store: Store, name: str, *, awaits: bool = True, server: str = "s", inputs: Sequence[Mapping[str, Any]] = ()
+    store: Store,
+    name: str,
+    *,
+    awaits: bool = True,
+    server: str = "s",
+    inputs: Sequence[Mapping[str, Any]] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> Deployment:
     """Start a deployment in a transaction of its own. Its id is ``{server}-{name}``."""
     request = RunRequest(
@@ -42,7 +48,7 @@ def begin(
             config="#!/bin/sh",
             inputs=tuple({key: value for key, value in entry.items() if key != "value"} for entry in inputs),
             outputs=({"name": "result"},),
-            options={},
+            options=options or {},
             facts={},
         ),
         action="CREATE",
