@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -18,7 +16,7 @@ from support import waiting
 from support.databases import postgresql_binaries
 from support.disks import small_disk
 from support.ports import free_port
-from support.postgresql_guard import readable_copy
+from support.postgresql_guard import create, readable_copy, spawn
 from support.processes import list_children
 
 _DISK_MIB = 192
@@ -33,10 +31,7 @@ class OwnPostgresql:
         self.port = free_port()
         self._folder = folder
         self._is_small = is_small
-        self._user = "nobody" if os.getuid() == 0 else None
-        # PostgreSQL refuses to run as root, and its user must reach the program.
-        binaries = postgresql_binaries()
-        self._program = readable_copy(binaries, folder / "program") if self._user else binaries
+        self._program = readable_copy(postgresql_binaries(), folder / "program")
         self.disk = folder / "disk"
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,10 +52,7 @@ class OwnPostgresql:
     def create(self) -> None:
         """Create the data directory."""
         self.disk.mkdir(exist_ok=True)
-        if self._user:
-            shutil.chown(self.disk, self._user)
-        words = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
-        self._run("initdb", "-D", str(self.disk / "data"), *words)
+        create(self._program, self.disk / "data", self._log)
 
     def start(self) -> None:
         """Start the server and wait until it answers. Start it again if it ends meanwhile, as systemd does."""
@@ -88,23 +80,16 @@ class OwnPostgresql:
         # The machine does not crash, so a disk need not be synchronized. The small one is memory, where it is cheap.
         own = ("fsync=on" if self._is_small else "fsync=off",)
         settings = [word for setting in (*_SETTINGS, *own) for word in ("-c", setting)]
-        words = ["-D", str(self.disk / "data"), "-h", "127.0.0.1", "-p", str(self.port), "-k", "", *settings]
-        with self._log.open("ab") as log:
-            return subprocess.Popen([self._program / "postgres", *words], stdout=log, stderr=log, **self._identity())
-
-    def _run(self, program: str, *words: str) -> None:
-        with self._log.open("ab") as log:
-            subprocess.run([self._program / program, *words], check=True, stdout=log, stderr=log, **self._identity())
-
-    def _identity(self) -> dict[str, object]:
-        return {"user": self._user, "group": None, "extra_groups": [] if self._user else None, "cwd": "/"}
+        words = ["-h", "127.0.0.1", "-p", str(self.port), "-k", "", *settings]
+        return spawn(self._program, self.disk / "data", words, self._log)
 
 
 @contextmanager
 def own_postgresql(*, is_small: bool = False) -> Iterator[OwnPostgresql]:
     """Yield a running server with an empty database. ``is_small`` needs root: the test can fill the server's disk."""
     with contextlib.ExitStack() as cleanup:
-        folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stoker-test-pg-")))
+        temporary = tempfile.TemporaryDirectory(prefix="stoker-test-pg-", ignore_cleanup_errors=True)
+        folder = Path(cleanup.enter_context(temporary))
         folder.chmod(0o755)
         server = OwnPostgresql(folder, is_small=is_small)
         if is_small:

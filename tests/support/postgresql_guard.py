@@ -15,11 +15,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 #: No test database needs to survive a power failure.
 _QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "max_wal_size=256MB")
 #: A new database consists of several hundred files, which takes twenty times as long on a disk.
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 2 * 1024**3
+
+#: PostgreSQL refuses to run as root.
+_USER = "nobody" if os.getuid() == 0 else None
+_WHO: dict[str, Any] = {"user": _USER, "group": None, "extra_groups": [] if _USER else None, "cwd": "/"}
 
 
 def main() -> None:
@@ -48,10 +53,6 @@ def main() -> None:
 
 
 def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
-    # PostgreSQL refuses to run as root, and its user needs access to the program and the data.
-    user = "nobody" if os.getuid() == 0 else None
-    if user:
-        binaries = readable_copy(binaries, folder / "program")
     data = folder / "data"
     _remove(data)
     if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM:
@@ -59,29 +60,32 @@ def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
         shutil.rmtree(there, ignore_errors=True)  # remains of a killed server
         there.mkdir(mode=0o700)
         data.symlink_to(there)
-    else:
-        data.mkdir(mode=0o700)
-    if user:
-        shutil.chown(data, user)
-    who = {"user": user, "group": None, "extra_groups": [] if user else None, "cwd": "/"}
-    with folder.joinpath("log").open("wb") as log:
-        subprocess.run(
-            [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"],
-            check=True,
-            stdout=log,
-            stderr=log,
-            **who,
-        )
-        settings = [word for setting in _QUICK for word in ("-c", setting)]
-        sockets = ["-k", str(data), "-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"]
-        server = subprocess.Popen(
-            [binaries / "postgres", "-D", data, *sockets, *settings], stdout=log, stderr=log, **who
-        )
+    binaries, log = readable_copy(binaries, folder / "program"), folder / "log"
+    create(binaries, data, log)
+    settings = [word for setting in _QUICK for word in ("-c", setting)]
+    sockets = ["-k", str(data), "-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"]
+    server = spawn(binaries, data, [*sockets, *settings], log)
     while not _ready(data):
         if server.poll() is not None:
-            raise RuntimeError(f"it ended with {server.returncode}; see {folder / 'log'}")
+            raise RuntimeError(f"it ended with {server.returncode}; see {log}")
         time.sleep(0.01)
     return server
+
+
+def create(binaries: Path, data: Path, log: Path) -> None:
+    """Create the data of a server."""
+    data.mkdir(mode=0o700, exist_ok=True)
+    if _USER:
+        shutil.chown(data, _USER)
+    words = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+    with log.open("ab") as output:
+        subprocess.run([binaries / "initdb", "-D", data, *words], check=True, stdout=output, stderr=output, **_WHO)
+
+
+def spawn(binaries: Path, data: Path, words: list[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a server."""
+    with log.open("ab") as output:
+        return subprocess.Popen([binaries / "postgres", "-D", data, *words], stdout=output, stderr=output, **_WHO)
 
 
 def _remove(data: Path) -> None:
@@ -99,9 +103,11 @@ def _ready(data: Path) -> bool:
 
 def readable_copy(binaries: Path, target: Path) -> Path:
     """
-    Copy the binaries, because other users cannot read a virtual environment below /root. Libraries are found by their
-    relative paths.
+    Copy the binaries if another user runs them, who cannot read a virtual environment below /root. Libraries are found
+    by their relative paths.
     """
+    if not _USER:
+        return binaries
     package = binaries.parent.parent
     if not target.exists():
         fresh = target.with_name(f"program.{os.getpid()}")
