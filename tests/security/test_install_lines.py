@@ -1,41 +1,49 @@
-"""The install line works in any shell, with whatever the machine has, and names the remedy otherwise."""
+"""The install line: any shell can run it; it verifies what it runs, keeps its token, and names remedies."""
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from stoker.servers.agent_bundle import AgentBundle
 from support.certificates import Authority
 from support.http_stub import Said, answering
-from support.install_line import Machine
-from support.server import served
+from support.install_line import Machine, command_lines_with
+from support.server import STOKER, served
 
 TOKEN = "0123456789abcdef" * 4
-SHELLS = ("dash", "bash")
 DOWNLOADS = ("python3", "curl", "wget")
 
 
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory):
-    """With TLS by a private CA, which the machines do not trust yet."""
+    """With TLS by a private CA, which the machines do not trust yet; the chain names it."""
     authority = Authority(tmp_path_factory.mktemp("ca"))
     authority.issue("127.0.0.1", with_root=True)
-    with served(tmp_path_factory.mktemp("lines"), *authority.flags, ca_file=authority.file) as running:
+    with served(tmp_path_factory.mktemp("enrollment"), *authority.flags, ca_file=authority.file) as running:
         yield running
 
 
-@pytest.fixture(params=SHELLS)
-def machine(request, tmp_path):
-    if shutil.which(request.param) is None:
-        pytest.skip(f"this host has no {request.param}")
-    made = Machine(tmp_path / "machine", request.param)
+@pytest.fixture
+def machine(request, tmp_path) -> Iterator[Machine]:
+    shell = getattr(request, "param", "sh")
+    if shutil.which(shell) is None:
+        pytest.skip(f"this host has no {shell}")
+    made = Machine(tmp_path / "machine", shell)
     yield made
     made.end()
+
+
+in_each_shell = pytest.mark.parametrize("machine", ["dash", "bash"], indirect=True)
 
 
 def add_download(machine: Machine, download: str) -> None:
@@ -45,6 +53,7 @@ def add_download(machine: Machine, download: str) -> None:
         machine.add_tool(name)
 
 
+@in_each_shell
 @pytest.mark.slow
 @pytest.mark.parametrize("download", DOWNLOADS)
 def test_each_download_installs_and_enrolls(stoker, machine, download):
@@ -60,6 +69,7 @@ def test_each_download_installs_and_enrolls(stoker, machine, download):
     assert len(machine.agents) == 1
 
 
+@in_each_shell
 @pytest.mark.parametrize(
     ("download", "altered"), [*((name, "the install script") for name in DOWNLOADS), ("python3", "the program")]
 )
@@ -83,15 +93,22 @@ def test_an_altered_download_does_not_run(machine, download, altered):
     assert not machine.root.joinpath("stoker-agent.pyz").exists()
 
 
-@pytest.mark.parametrize("download", ["curl", "wget"])
+@in_each_shell
+@pytest.mark.parametrize("download", DOWNLOADS)
 def test_a_failed_download_ends_the_line(machine, download):
     add_download(machine, download)
     with answering(lambda _: Said(404)) as there:
-        pasted = machine.paste(AgentBundle(there.url).command(TOKEN, download))
-    assert pasted.returncode != 0
+        line = AgentBundle(there.url).command(TOKEN, download)
+        missing = machine.paste(line)
+    away = machine.paste(line)
+    for pasted, problem in ((missing, "404"), (away, "refused")):
+        assert pasted.returncode != 0
+        if download == "python3":
+            assert re.fullmatch(rf"stoker-agent: .*{problem}.*\n", pasted.stderr)
     assert not machine.root.exists()
 
 
+@in_each_shell
 def test_a_line_without_python_names_the_package(machine):
     machine.tools.joinpath("python3").unlink()
     pasted = machine.paste(f"{AgentBundle('http://127.0.0.1:1').command(TOKEN)}; echo the shell goes on")
@@ -112,3 +129,121 @@ def test_a_line_without_sudo_names_the_remedies(stoker, tmp_path):
     )  # fmt: skip
     assert pasted.returncode == 1
     assert re.fullmatch(r"stoker-agent: this needs root and there is no sudo: .*STOKER_ROOT.*\n", pasted.stderr)
+
+
+def enroll(stoker, name):
+    return stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]
+
+
+def test_an_agent_does_not_trust_another_ca(stoker, machine, tmp_path):
+    """The one that the line brought is the only one that counts."""
+    other = Authority(tmp_path / "other")
+    token = enroll(stoker, "web2")["token"]
+    words = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root)]
+    refused = subprocess.run(
+        [*words, "--ca-file", str(other.file)], input=token, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert refused.returncode == 1
+    assert "CERTIFICATE_VERIFY_FAILED" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_the_token_is_on_no_command_line_while_it_is_used(machine):
+    """Looked for at the moment at which every program of the line is there: when the agent asks for its key."""
+    seen = []
+    token = secrets.token_hex(32)  # of its own: other tests paste theirs at the same time
+
+    def decide(asked):
+        if asked.verb == "POST":
+            seen.append((asked.json["token"], command_lines_with(token)))
+            return Said(201, {"server_id": "s", "name": "n", "key": "s.k", "poll_wait": 1})
+        if asked.path == "/agent/v1/install":
+            return Said(200, bundle.script)
+        return Said(200, bundle.program()) if asked.path.endswith(".pyz") else Said(404)
+
+    with answering(decide) as there:
+        bundle = AgentBundle(there.url)
+        line = bundle.command(token)
+        # The shell is given the line on standard input, as a person's is: `sh -c` would show it itself.
+        variables = {"PATH": str(machine.tools), "HOME": str(machine.root), "STOKER_ROOT": str(machine.root)}
+        pasted = subprocess.run(
+            ["/bin/sh"], input=f"{line}\n", env=variables, capture_output=True, text=True, timeout=120, check=False
+        )
+        machine.end()
+    assert pasted.returncode == 0, pasted.stderr
+    assert seen == [(token, [])]
+
+
+@pytest.mark.parametrize(("user", "uses_sudo"), [("0", False), ("1000", True)])
+def test_users_need_sudo_unless_the_root_is_private(machine, user, uses_sudo):
+    """Sudo gets the token by standard input, not in its words or its environment."""
+    log = machine.tools.parent / "sudo.log"
+    machine.add_tool("sudo", f'echo "$*" >> {log}\nread token\necho "token $token" >> {log}')
+    machine.add_tool("id", f"echo {user}")
+    line = AgentBundle("http://127.0.0.1:1").command(TOKEN)
+    machine.paste(line, STOKER_ROOT="")
+    assert log.exists() == uses_sudo
+    if uses_sudo:
+        words, token = log.read_text().splitlines()
+        assert words.startswith("python3 -c ")
+        assert TOKEN not in words
+        assert token == f"token {TOKEN}"
+        log.unlink()
+    machine.paste(line)
+    assert not log.exists()
+
+
+def test_the_agent_refuses_a_token_on_its_command_line(stoker, machine):
+    token = enroll(stoker, "web3")["token"]
+    words = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root)]
+    words += ["--ca-file", str(stoker.ca_file)]
+
+    def run(*more, **given):
+        return subprocess.run([*words, *more], capture_output=True, text=True, timeout=60, check=False, **given)
+
+    refused = run("--token", token)
+    assert refused.returncode == 1
+    assert all(remedy in refused.stderr for remedy in ("standard input", "--token-file", "STOKER_TOKEN"))
+    assert "missing" in run(input="").stderr
+    # The same agent may ask again with the same token: by each of the three ways.
+    file = machine.tools / "token"
+    file.write_text(f"{token}\n")
+    for done in (run(input=token), run("--token-file", str(file)), run(env={**os.environ, "STOKER_TOKEN": token})):
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_enrollment_shows_its_expiry_and_warns_of_a_loopback_url(stoker):
+    printed = stoker.run("server", "enroll", "web4")
+    line, *more = printed.stdout.splitlines()
+    assert line.startswith("echo ")
+    assert more == []
+    assert "until 20" in printed.stderr
+    assert f"Only the machine that Stoker runs on can reach {stoker.url}" in printed.stderr
+    assert "Only this machine can reach it" in stoker.output
+
+
+def test_a_public_url_is_in_the_line_without_a_warning(tmp_path):
+    with served(tmp_path, "--public-url", "https://stoker.example.org/") as stoker:
+        enrollment = enroll(stoker, "web")
+        assert "https://stoker.example.org/agent/v1/install" in enrollment["command"]
+        assert (enrollment["url"], enrollment["warning"]) == ("https://stoker.example.org", None)
+
+
+def test_builds_of_agent_and_install_script_are_reproducible(stoker, tmp_path):
+    """Any process behind one address hands out what the line of another names."""
+    program = stoker.request("GET", "/agent/v1/stoker-agent.pyz")
+    target = tmp_path / "agent.pyz"
+    subprocess.run([*STOKER, "agent", "build", str(target)], env={**os.environ, "TZ": "Asia/Tokyo"}, check=True)
+    assert program.raw == target.read_bytes()
+    assert program.headers["ETag"].strip('"') in stoker.request("GET", "/agent/v1/install").raw.decode()
+    assert "stoker_agent/install.py" not in zipfile.ZipFile(target).namelist()
+
+
+def test_the_served_agent_is_the_installed_one(monkeypatch, tmp_path):
+    """A file kept under the version's name once outlived its content."""
+    package = tmp_path / "stoker_agent"
+    shutil.copytree(Path(__file__).parents[2] / "agent" / "src" / "stoker_agent", package)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    first = AgentBundle("http://x").program()
+    package.joinpath("agent.py").write_text("changed = True\n")
+    assert AgentBundle("http://x").program() != first
