@@ -10,6 +10,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from bench.cases import Result, Target
 from bench.floor import floor
 from bench.measure import pss_mb, tree
 from bench.reference_heat import heat, heat_is_missing
-from bench.stoker import running_stoker
+from bench.stoker import connect, running_stoker
+from support.server import LOCAL_SERVERS, Served
 
-LOCAL_SERVERS = "--local-servers-unsafe"
 RESULTS = Path(__file__).parent / "results"
 #: Figures with a ratio in the table, besides those that end with ``_s``.
 FIGURES = ("cpu_s_per_1000", "create_s", "p50_ms", "mb")
@@ -54,7 +55,7 @@ def main() -> None:
         return
     if said.what == "console":
         with running_stoker(None, LOCAL_SERVERS) as site:
-            console.run(Target(site.api(), (site.process.pid,), said.scale), site.folder)
+            console.run(replace(target_of(site), scale=said.scale), site.state_dir)
         return
     if said.what == "growth":
         with stoker(said.postgresql) as target:
@@ -112,7 +113,12 @@ def run(
 def stoker(postgresql: str | None) -> Iterator[Target]:
     """Yield a new `stoker serve`."""
     with running_stoker(postgresql, LOCAL_SERVERS) as site:
-        yield Target(site.api(), (site.process.pid,))
+        yield target_of(site)
+
+
+def target_of(site: Served) -> Target:
+    assert site.process is not None
+    return Target(connect(site), (site.process.pid,))
 
 
 def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:

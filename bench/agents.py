@@ -19,6 +19,7 @@ from typing import Any
 from bench.cases import Result, Target
 from bench.measure import rss_mb, thread_seconds, tree
 from stoker_agent.commands.build import build
+from support import processes
 
 #: Seconds that both agents poll before the measurement, and seconds of the measurement: several polls of 30 seconds.
 _SETTLING, _MEASURED = 20.0, 90.0
@@ -27,7 +28,7 @@ _STARTS = 7
 
 def at_rest(target: Target) -> Result:
     """Measure memory, CPU and start-up of an enrolled agent and of os-collect-config, which poll the same Stoker."""
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as processes:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as cleanup:
         folder = Path(name)
         program = folder / "stoker-agent.pyz"
         build(program)
@@ -35,8 +36,8 @@ def at_rest(target: Target) -> Result:
         theirs = [str(Path(sys.executable).parent / "os-collect-config")]
         root = enroll(target, ours, folder / "root", f"rest-{uuid.uuid4().hex[:8]}")
         pids = {
-            "agent": processes.enter_context(running([*ours, "run", "--root", str(root)])),
-            "occ": processes.enter_context(running([*theirs, *_collect_config(target, folder)])),
+            "agent": cleanup.enter_context(running([*ours, "run", "--root", str(root)])),
+            "occ": cleanup.enter_context(running([*theirs, *_collect_config(target, folder)])),
         }
         time.sleep(_SETTLING)
         before = {side: _cpu_ms(pid) for side, pid in pids.items()}
@@ -89,15 +90,10 @@ def _texts(section: Mapping[str, Any]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running(command: Sequence[str]) -> Iterator[int]:
-    """Run a program, yield its process id, and kill it."""
-    environment = {**os.environ, "LC_ALL": "C"}
-    with subprocess.Popen(
-        list(command), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            yield process.pid
-        finally:
-            process.kill()
+    """Run a program without its output, yield its process id, and end it."""
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with processes.running(list(command), env={**os.environ, "LC_ALL": "C"}, **nowhere) as process:
+        yield process.pid
 
 
 def _rss_mb(pid: int) -> float:

@@ -32,10 +32,13 @@ from starlette.routing import Route
 
 from bench.api import Api
 from bench.cases import Target
-from bench.processes import free_port, serving
 from bench.stoker import temporary_database
 from stoker.store import migrate
 from stoker.store.sql import Statement, sql
+from support import waiting
+from support.ports import free_port
+from support.processes import running
+from support.waiting import answers
 
 _PROJECT, _TOKEN, _USER = "floor", "token-of-the-floor", "admin"
 
@@ -252,9 +255,10 @@ def floor(server: str | None) -> Iterator[Target]:
         folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stoker-bench-floor-"))
         database = cleanup.enter_context(temporary_database(server)) if server else str(Path(folder) / "floor.db")
         command = [sys.executable, "-m", "bench.floor", str(port), database]
-        pid = cleanup.enter_context(serving(command, f"{url}/healthz"))
+        process = cleanup.enter_context(running(command))
+        waiting.until(lambda: answers(f"{url}/healthz"))
         login = {"OS_AUTH_URL": url, "OS_USERNAME": _USER, "OS_PASSWORD": "", "OS_PROJECT_NAME": _PROJECT}
-        yield Target(Api(login), (pid,))
+        yield Target(Api(login), (process.pid,))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,16 +26,12 @@ from typing import Any, NamedTuple
 
 import structlog
 from anyio.from_thread import start_blocking_portal
-from starlette.testclient import TestClient
 
 import stoker
 from bench.swarm import enroll_servers
-from stoker import serve
-from stoker.http.app import App
-from stoker.settings import Settings
+from support.in_process import Inside
 
 _SOURCE = str(Path(stoker.__file__).parent)
-_VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 #: Rows before the measurement.
 _SERVERS, _DEPLOYMENTS = 20, 200
 #: Times that each path is taken.
@@ -57,7 +53,6 @@ class _Counter:
     is_on: bool = False
     modules: set[str] = field(default_factory=set)
     calls: int = 0
-    statements: int = 0
 
     def profile(self, frame: FrameType, event: str, _: Any) -> None:
         """Count a call of Stoker's own code. Installed with ``setprofile`` on every thread."""
@@ -65,41 +60,32 @@ class _Counter:
             self.modules.add(frame.f_code.co_filename)
             self.calls += 1
 
-    def trace(self, statement: str) -> None:
-        """Count a statement. Installed on every connection of the store."""
-        if self.is_on and statement.lstrip("( ").upper().startswith(_VERBS):
-            self.statements += 1
-
-    def count(self, do: Callable[[], Any]) -> Length:
+    def count(self, site: _Site, do: Callable[[], Any]) -> Length:
         """Return the length of the path of ``do``."""
-        self.modules, self.calls, self.statements = set(), 0, 0
+        self.modules, self.calls, before = set(), 0, site.inside.statements
         self.is_on = True
         do()
         self.is_on = False
-        return Length(self.calls, len(self.modules), self.statements)
+        return Length(self.calls, len(self.modules), site.inside.statements - before)
 
-    def shortest(self, prepare: Callable[[], Callable[[], Any]]) -> Length:
+    def shortest(self, site: _Site, prepare: Callable[[], Callable[[], Any]]) -> Length:
         """Take the path that ``prepare`` returns several times. Return its length without work in the background."""
-        return min(self.count(prepare()) for _ in range(_ROUNDS))
+        return min(self.count(site, prepare()) for _ in range(_ROUNDS))
 
 
 @dataclass
 class _Site:
-    """A served site with its client, one enrolled server, and a config with an input and an output."""
+    """A site with one enrolled server, and a config with an input and an output."""
 
-    client: TestClient
-    headers: dict[str, str]
-    project: str
+    inside: Inside
     server: dict[str, str] = field(default_factory=dict)
     config: str = ""
 
     def call(self, verb: str, path: str, body: Any = None) -> Any:
         """Call an API as the administrator, Heat's if the path begins with none. Return the decoded body."""
-        target = path if path.startswith("/agent") else f"/v1/{self.project}{path}"
-        response = self.client.request(verb, target, json=body, headers=self.headers)
-        if response.status_code >= 300:
-            raise RuntimeError(f"{verb} {path}: {response.status_code} {response.text[:300]}")
-        return response.json() if response.content else None
+        if not path.startswith("/agent"):
+            return self.inside.call(verb, path.removeprefix("/"), body)
+        return self.inside.client.request(verb, path, json=body).json()
 
     def deploy(self, **more: Any) -> dict[str, Any]:
         """Create a deployment of the config on the server."""
@@ -110,11 +96,11 @@ class _Site:
     def poll(self, etag: str = "") -> Any:
         """Read the server's document with its agent's key, without waiting."""
         headers = {"Authorization": f"Bearer {self.server['key']}"} | ({"If-None-Match": etag} if etag else {})
-        return self.client.get("/agent/v1/document", headers=headers)
+        return self.inside.client.get("/agent/v1/document", headers=headers)
 
     def report(self, config_id: str) -> None:
         """Report the success of a run with the agent's key."""
-        response = self.client.post(
+        response = self.inside.client.post(
             f"/agent/v1/runs/{config_id}/signal",
             json={"deploy_status_code": 0, "deploy_stdout": "", "deploy_stderr": "", "result": "x"},
             headers={"Authorization": f"Bearer {self.server['key']}"},
@@ -158,49 +144,17 @@ def _template(server: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _site(folder: Path, counter: _Counter) -> Iterator[_Site]:
-    settings = Settings(state_dir=folder, public_url="http://testserver")
-    store = serve.open_store(settings, serve.key_source(settings))
-
-    take = store.pool._take
-
-    def take_traced() -> Any:
-        connection = take()
-        connection.driver.set_trace_callback(counter.trace)
-        return connection
-
-    # The pool's connections when they are used; the writer keeps its own.
-    store.pool._take = take_traced  # type: ignore[method-assign]  # nothing else sees every connection
-    writer: Any = store.write(lambda tx: tx.connection)
-    writer.driver.set_trace_callback(counter.trace)
-    app = serve.create_app(settings, store, serve.load_site_secret(settings, store))
-    try:
-        client = TestClient(serve.create_asgi(app))
-        # One event loop for all requests, as in a server.
-        with start_blocking_portal() as client.portal:
-            yield _fill(_log_in(client, app))
-    finally:
-        store.close()
-
-
-def _log_in(client: TestClient, app: App) -> _Site:
-    password = app.identity.first_start()
-    user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
-    login = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
-    response = client.post("/identity/v3/auth/tokens", json=login)
-    headers = {"X-Auth-Token": response.headers["X-Subject-Token"]}
-    return _Site(client, headers, response.json()["token"]["project"]["id"])
-
-
-def _fill(site: _Site) -> _Site:
-    config = {"name": "c", "group": "script", "config": "true", "outputs": [{"name": "result"}]}
-    site.config = site.call("POST", "/software_configs", config)["software_config"]["id"]
-    servers = enroll_servers(site.call, [f"server-{number}" for number in range(_SERVERS)])
-    for number in range(_DEPLOYMENTS):
-        site.server = list(servers.values())[number % _SERVERS]
-        site.deploy()
-    site.server = enroll_servers(site.call, ["measured"])["measured"]
-    return site
+def _site(folder: Path) -> Iterator[_Site]:
+    with closing(Inside(folder)) as inside, start_blocking_portal() as inside.client.portal:  # one event loop for all
+        site = _Site(inside)
+        config = {"name": "c", "group": "script", "config": "true", "outputs": [{"name": "result"}]}
+        site.config = site.call("POST", "/software_configs", config)["software_config"]["id"]
+        servers = enroll_servers(site.call, [f"server-{number}" for number in range(_SERVERS)])
+        for number in range(_DEPLOYMENTS):
+            site.server = list(servers.values())[number % _SERVERS]
+            site.deploy()
+        site.server = enroll_servers(site.call, ["measured"])["measured"]
+        yield site
 
 
 def _start_stack(site: _Site) -> str:
@@ -241,7 +195,7 @@ def _measure(site: _Site, counter: _Counter) -> dict[str, Length]:
         "unchanged poll": poll_again,
         "result of a client's run": report_of_a_client,
     }
-    return {name: counter.shortest(prepare) for name, prepare in paths.items()}
+    return {name: counter.shortest(site, prepare) for name, prepare in paths.items()}
 
 
 def measure() -> dict[str, Length]:
@@ -251,7 +205,7 @@ def measure() -> dict[str, Length]:
     threading.setprofile(counter.profile)
     sys.setprofile(counter.profile)
     try:
-        with tempfile.TemporaryDirectory(prefix="stoker-paths-") as folder, _site(Path(folder), counter) as site:
+        with tempfile.TemporaryDirectory(prefix="stoker-paths-") as folder, _site(Path(folder)) as site:
             return _measure(site, counter)
     finally:
         sys.setprofile(None)

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import json
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.api import Api
 from bench.measure import cpu_seconds, pss_mb, tree, wait_until
-from bench.processes import free_port, serving
 from bench.scale.servers import create_servers
-from bench.stoker import STOKER, running_stoker
+from bench.stoker import connect, running_stoker
 from bench.swarm import Swarm
 from bench.swarm.connection import Endpoint
+from support.site_relay import site_relay
 
 #: Seconds after the last first document until the swarm is at rest, and seconds of the measurement at rest.
 _SETTLING, _AT_REST = 5.0, 30.0
@@ -35,28 +33,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes of the Stoker; more than one need PostgreSQL")
     parser.add_argument("--postgresql", metavar="URL", help="a server on which a database may be created")
     options = parser.parse_args()
-    with (
-        running_stoker(options.postgresql, "--workers", str(options.workers)) as stoker,
-        tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder,
-    ):
-        api = stoker.api()
+    with running_stoker(options.postgresql, "--workers", str(options.workers)) as stoker:
+        api = connect(stoker)
         names = [f"bench-{number}" for number in range(options.agents)]
         keys = list(create_servers(stoker, api.project_id, names, {}).values())
         pids = {"stoker": [stoker.process.pid]}
         print("direct", json.dumps(_measure(api, keys, stoker.url, pids)), flush=True)
-        with _relay(api, stoker.url, Path(folder)) as (url, pid):
-            print("relay ", json.dumps(_measure(api, keys, url, {**pids, "relay": [pid]})), flush=True)
-
-
-@contextlib.contextmanager
-def _relay(api: Api, center: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield the URL and the process of a new relay."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    folder.joinpath("key").write_text(api("POST", "/relays", {"name": "bench", "url": url})["relay"]["key"])
-    words = ["--center", center, "--key-file", str(folder / "key"), "--port", str(port)]
-    with serving([*STOKER, "relay", "run", *words], f"{url}/healthz") as pid:
-        yield url, pid
+        with site_relay(stoker.folder / "site", stoker) as relay:
+            pids["relay"] = [relay.process.pid]
+            print("relay ", json.dumps(_measure(api, keys, relay.url, pids)), flush=True)
 
 
 def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[int]]) -> dict[str, float]:

@@ -14,8 +14,9 @@ from typing import Any
 from bench.api import Api
 from bench.measure import Usage, measure_usage, pss_mb, rss_mb, wait_until
 from bench.scale.fleet import LABEL, Fleet, Load, connected_fleet
-from bench.stoker import Stoker, running_stoker
+from bench.stoker import connect, list_sessions, list_workers, running_stoker
 from bench.swarm.statistics import Statistics
+from support.server import Served
 
 #: Seconds for which an idle agent holds a poll.
 _HEARTBEAT = 30.0
@@ -36,15 +37,15 @@ class Options:
 
 
 @contextlib.contextmanager
-def _site(options: Options) -> Iterator[tuple[Stoker, Api]]:
+def _site(options: Options) -> Iterator[tuple[Served, Api]]:
     with running_stoker(options.postgresql, "--workers", str(options.workers)) as stoker:
-        yield stoker, stoker.api()
+        yield stoker, connect(stoker)
 
 
 def measure_idle(options: Options) -> Mapping[str, Any]:
     """Measure memory and CPU of a Stoker whose agents all hold a poll while nothing changes."""
     with _site(options) as (stoker, api):
-        empty = [rss_mb(pid) for pid in stoker.pids()]
+        empty = [rss_mb(pid) for pid in list_workers(stoker)]
         begun = time.monotonic()
         # As agents that were started at different times. Otherwise all polls would be renewed at the same moment.
         with connected_fleet(stoker, api, options.agents, start_within=_HEARTBEAT) as fleet:
@@ -55,7 +56,7 @@ def measure_idle(options: Options) -> Mapping[str, Any]:
             time.sleep(options.seconds)
             after = _usage(stoker)
             statistics = fleet.take()
-            full = [rss_mb(pid) for pid in stoker.pids()]
+            full = [rss_mb(pid) for pid in list_workers(stoker)]
             return {
                 "connected_seconds": round(connected, 1),
                 "rss_mb": [round(value) for value in full],
@@ -73,7 +74,7 @@ def measure_restart(options: Options) -> Mapping[str, Any]:
         with Load(stoker, size=10, pause=0.5) as load:
             time.sleep(5)
             stopped = time.monotonic()
-            (stoker.kill if options.kill else stoker.stop)()
+            (stoker.kill9 if options.kill else stoker.stop)()
             down = time.monotonic()
             stoker.start()
             up = time.monotonic()
@@ -96,7 +97,7 @@ def measure_restart(options: Options) -> Mapping[str, Any]:
 
 def measure_worker_loss(options: Options) -> Mapping[str, Any]:
     """Kill one of several workers under load. Compare service times before and after it."""
-    return _measure_fault(options, lambda stoker: os.kill(stoker.pids()[0], signal.SIGKILL))
+    return _measure_fault(options, lambda stoker: os.kill(list_workers(stoker)[0], signal.SIGKILL))
 
 
 def measure_outage(options: Options) -> Mapping[str, Any]:
@@ -108,7 +109,7 @@ def measure_outage(options: Options) -> Mapping[str, Any]:
         )
 
 
-def _measure_fault(options: Options, cause: Callable[[Stoker], object]) -> Mapping[str, Any]:
+def _measure_fault(options: Options, cause: Callable[[Served], object]) -> Mapping[str, Any]:
     phases: dict[str, Any] = {}
     with _site(options) as (stoker, api), connected_fleet(stoker, api, options.agents) as fleet:
         with Load(stoker, size=20, pause=0.2) as load:
@@ -144,7 +145,7 @@ def measure_throughput(options: Options) -> Mapping[str, Any]:
             fleet.wait_until_connected()  # the polls that find the documents empty belong to the runs
             figures = _round(options.agents, before, _usage(stoker), fleet.take())
             rounds.append({"started_seconds": round(started, 2), **figures})
-        return {"rounds": rounds, "mb": round(pss_mb([stoker.process.pid]))}
+        return {"rounds": rounds, "mb": round(pss_mb([_pid(stoker)]))}
 
 
 def _round(agents: int, before: Usage, after: Usage, statistics: Statistics) -> Mapping[str, Any]:
@@ -174,8 +175,13 @@ def _shares_of_a_core(before: Usage, after: Usage) -> dict[str, float]:
     }
 
 
-def _usage(stoker: Stoker) -> Usage:
-    return measure_usage([stoker.process.pid, *(set(stoker.pids()) - {stoker.process.pid})], stoker.database_pids())
+def _usage(stoker: Served) -> Usage:
+    return measure_usage({_pid(stoker), *list_workers(stoker)}, list_sessions(stoker))
+
+
+def _pid(stoker: Served) -> int:
+    assert stoker.process is not None
+    return stoker.process.pid
 
 
 def _take(fleet: Fleet, load: Load) -> Mapping[str, Any]:

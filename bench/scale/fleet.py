@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from bench.api import Api
 from bench.measure import wait_until
 from bench.scale.servers import create_servers
-from bench.stoker import Stoker
+from bench.stoker import connect
 from bench.swarm.processes import Share, SwarmFailed, SwarmProcesses
 from bench.swarm.statistics import Statistics
+from support.server import Served
 
 #: Agents of one process of the swarm: each has a file descriptor, and shares a core with the others.
 _AGENTS_PER_PROCESS = 10_000
@@ -66,7 +67,7 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def connected_fleet(stoker: Stoker, api: Api, count: int, *, start_within: float = 0.0) -> Iterator[Fleet]:
+def connected_fleet(stoker: Served, api: Api, count: int, *, start_within: float = 0.0) -> Iterator[Fleet]:
     """Create ``count`` servers, run their agents, and yield when each has an open poll."""
     names = [f"swarm-{number}" for number in range(count)]
     keys = create_servers(stoker, api.project_id, names, {LABEL: "1"})
@@ -92,8 +93,8 @@ def connected_fleet(stoker: Stoker, api: Api, count: int, *, start_within: float
 class Load:
     """A steady load: a trigger of ``size`` random agents every ``pause`` seconds, from a thread."""
 
-    def __init__(self, stoker: Stoker, size: int, pause: float) -> None:
-        self._api = stoker.api()
+    def __init__(self, stoker: Served, size: int, pause: float) -> None:
+        self._api = connect(stoker)
         self._pause = pause
         self._size = size
         self._stopping = threading.Event()

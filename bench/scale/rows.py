@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from bench.api import Api
-from bench.stoker import running_stoker
+from bench.stoker import connect, running_stoker
 from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind
 from stoker.store import (
@@ -122,7 +122,7 @@ def measure_rows(server: str, count: int) -> Mapping[str, Any]:
     The database is dropped afterwards.
     """
     with running_stoker(server) as stoker:
-        api = stoker.api()
+        api = connect(stoker)
         assert stoker.database is not None
         store = Store(stoker.database)
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
-from bench.stoker import Stoker
 from stoker.model.server import Kind, Server
 from stoker.serve import load_site_secret
 from stoker.servers.keys import Keys
@@ -13,14 +12,15 @@ from stoker.settings import Settings
 from stoker.store import servers
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from support.server import Served
 
 #: Servers in one transaction.
 _BATCH = 1000
 
 
-def create_servers(stoker: Stoker, project_id: str, names: Sequence[str], labels: Mapping[str, str]) -> dict[str, str]:
+def create_servers(stoker: Served, project_id: str, names: Sequence[str], labels: Mapping[str, str]) -> dict[str, str]:
     """Create servers as their enrollment does, and return their agents' keys by name."""
-    settings = Settings(state_dir=stoker.folder, database=stoker.database or "")
+    settings = Settings(state_dir=stoker.state_dir, database=stoker.database or "")
     store = Store(settings.database_url)
     try:
         issuer = Keys(store, load_site_secret(settings, store))

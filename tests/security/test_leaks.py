@@ -443,7 +443,7 @@ def test_the_database_contains_no_secret(site):
 def test_a_key_rotation_re_encrypts_everything_and_interrupts_no_request(site):
     """The last test: from now on no secret has the key that it was written with."""
     stoker, stack = site.stoker, next(each for each in site.places if "stack_id" in each)
-    database = [] if "--database" not in stoker.flags else ["--database", _database(stoker)]
+    database = ["--database", stoker.database] if stoker.database else []
     before = _tokens(_everything(stoker))
     done = stoker.run("db", "rotate-keys", "--state-dir", str(stoker.state_dir), *database)
     assert re.match(r"[1-9][0-9]* secrets", done.stdout)
@@ -464,13 +464,9 @@ def _tokens(text: str) -> set[str]:
     return set(re.findall(r"gAAAAA[A-Za-z0-9_=-]{60,}", text))
 
 
-def _database(stoker: Served) -> str:
-    return stoker.flags[stoker.flags.index("--database") + 1]
-
-
 def _everything(stoker: Served) -> str:
     """All that the database's files, or its tables, hold."""
-    if "--database" in stoker.flags:
+    if stoker.database:
         return _values(stoker)
     files = sorted(stoker.state_dir.glob("stoker.db*"))
     assert files
@@ -480,8 +476,8 @@ def _everything(stoker: Served) -> str:
 def _values(stoker: Served) -> str:
     """Every value of every table."""
     found: list[str] = []
-    if "--database" in stoker.flags:
-        with psycopg.connect(conninfo(_database(stoker))) as connection:
+    if stoker.database:
+        with psycopg.connect(conninfo(stoker.database)) as connection:
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             for (table,) in tables:
                 columns = connection.execute(

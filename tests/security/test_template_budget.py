@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from support.availability import assert_ends, assert_harmless
 from support.templates import define
 
@@ -21,62 +23,43 @@ def value(said, **more):
     return define("OS::Heat::Value", value=said) | more
 
 
-def refused(answer):
-    """It names a place of the template and the limit."""
-    assert answer.status == 400, answer.raw[:300]
-    message = answer.body["error"]["message"]
-    assert TOO_LARGE in message
-    return message
+INNER = json.dumps(template({"r": value({"get_file": "f"})}))
+TEXT = {"str_replace": {"template": "w" * 1900, "params": {"w": "y" * 2000}}}
+ITEMS = [str(number) for number in range(100)]
+REPEAT = {"repeat": {"template": "%a%%b%", "for_each": {"%a%": ITEMS, "%b%": ITEMS}}}
+ATTACKS = {
+    "a large file used 300 times": (
+        template({f"r{number}": value({"get_file": "f"}) for number in range(300)}),
+        f"resources.r3.properties: {TOO_LARGE}",
+        {"f": LARGE},
+    ),
+    "a hundred times 3.8 MB of 20 KB": (template({f"r{number}": value(TEXT) for number in range(100)}), TOO_LARGE, {}),
+    "repetitions near their limit": (
+        template({f"r{number}": value(REPEAT) for number in range(20)}),
+        "resources.r9.properties: evaluation would take too long",
+        {},
+    ),
+    "nested templates, which share the budget of their parent": (
+        template({f"n{number}": {"type": "n.yaml"} for number in range(100)}),
+        f"resources.n3<n.yaml>.resources.r.properties: {TOO_LARGE}",
+        {"n.yaml": INNER, "f": LARGE},
+    ),
+}
 
 
-def preview(account, said, **more):
-    return account.heat("POST", "/stacks/preview", {"stack_name": "s", "template": said, **more})
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_small_request_that_stands_for_much_is_refused(stoker, reader, attack):
+    """The error names a place of the template and the limit."""
+    said, message, files = ATTACKS[attack]
+    body = {"stack_name": "s", "template": said, "files": files}
 
+    def send():
+        for path in ("/stacks/preview", "/validate"):
+            answer = reader.heat("POST", path, body)
+            assert answer.status == 400, answer.raw[:300]
+            assert message in answer.body["error"]["message"]
 
-def test_a_large_file_used_300_times_is_refused(stoker, reader):
-    said = template({f"r{i}": value({"get_file": "f"}) for i in range(300)})
-
-    def attack():
-        message = refused(preview(reader, said, files={"f": LARGE}))
-        assert message.startswith("resources.r3.properties: all values together would be too large")
-        refused(reader.heat("POST", "/validate", {"template": said, "files": {"f": LARGE}}))
-
-    assert_harmless(stoker, attack)
-
-
-def test_long_texts_built_by_short_calls_are_refused(stoker, reader):
-    """A hundred times 3.8 MB of 20 KB."""
-    call = {"str_replace": {"template": "w" * 1900, "params": {"w": "y" * 2000}}}
-    said = template({f"r{i}": value(call) for i in range(100)})
-
-    def attack():
-        refused(preview(reader, said))
-
-    assert_harmless(stoker, attack)
-
-
-def test_many_repetitions_near_their_limit_are_refused(stoker, reader):
-    items = [str(i) for i in range(100)]
-    call = {"repeat": {"template": "%a%%b%", "for_each": {"%a%": items, "%b%": items}}}
-    said = template({f"r{i}": value(call) for i in range(20)})
-
-    def attack():
-        answer = preview(reader, said)
-        assert answer.status == 400
-        assert "resources.r9.properties: evaluation would take too long" in answer.body["error"]["message"]
-
-    assert_harmless(stoker, attack)
-
-
-def test_nested_templates_share_the_budget_of_their_parent(stoker, reader):
-    inner = json.dumps(template({"r": value({"get_file": "f"})}))
-    said = template({f"n{i}": {"type": "n.yaml"} for i in range(100)})
-
-    def attack():
-        message = refused(preview(reader, said, files={"n.yaml": inner, "f": LARGE}))
-        assert message.startswith("resources.n3<n.yaml>.resources.r.properties: all")
-
-    assert_harmless(stoker, attack)
+    assert_harmless(stoker, send)
 
 
 def test_values_known_at_run_time_count_in_the_budget(stoker, member):

@@ -78,6 +78,11 @@ class Served:
     def state_dir(self) -> Path:
         return self.folder / "state"
 
+    @property
+    def database(self) -> str | None:
+        """The URL of its database, if that is not in the state directory."""
+        return self.flags[self.flags.index("--database") + 1] if "--database" in self.flags else None
+
     def start(self) -> None:
         """Start the process and wait until it answers."""
         home = self.folder / "home"
