@@ -17,7 +17,6 @@ import pytest
 
 from stoker.store.open import Store
 from support import cheap_hashes, databases, installations, keystone, search, service_processes, upstream
-from support.assertion_cache import rewrite_share
 from support.install_peers import INSTALLATIONS
 from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO, Base
 from support.machines import Machines
@@ -87,13 +86,6 @@ _ON_BOTH = (
 )
 #: With the value ``both``, every test of the whole suite runs on both kinds of database: `make nightly`.
 _DATABASES = "STOKER_TEST_DATABASES"
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    config = session.config
-    if _is_whole_suite(config):
-        paths = (path for folder in _FOLDERS for path in folder.rglob("test_*.py"))
-        rewrite_share(config, (path for path in paths if not pytest_ignore_collect(path, config)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import configparser
 import contextlib
-import json
 import os
 import statistics
 import subprocess
@@ -12,14 +10,14 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.cases import Result, Target
 from bench.measure import rss_mb, thread_seconds, tree
 from stoker_agent.commands.build import build
 from support import processes
+from support.agents import collect_config
 
 #: Seconds that both agents poll before the measurement, and seconds of the measurement: several polls of 30 seconds.
 _SETTLING, _MEASURED = 20.0, 90.0
@@ -69,12 +67,7 @@ def _collect_config(target: Target, folder: Path) -> list[str]:
     name, id = target.api.create_stack({"heat_template_version": "2021-04-16", "resources": resources})
     target.api.wait(name, id, "CREATE_COMPLETE")
     metadata = target.api("GET", f"/stacks/{name}/{id}/resources/server/metadata")["metadata"]
-    parser = configparser.ConfigParser(interpolation=None)
-    parser["DEFAULT"] = {"collectors": "cfn"}
-    parser["cfn"] = _texts(metadata["os-collect-config"]["cfn"])
-    path = folder / "os-collect-config.conf"
-    with path.open("w") as file:
-        parser.write(file)
+    path = collect_config(folder / "os-collect-config.conf", {"cfn": metadata["os-collect-config"]["cfn"]})
     return [
         "--config-file",
         str(path),
@@ -82,10 +75,6 @@ def _collect_config(target: Target, folder: Path) -> list[str]:
         f"--backup-cachedir={folder}/backup",
         "--command=true",
     ]
-
-
-def _texts(section: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in section.items()}
 
 
 @contextlib.contextmanager

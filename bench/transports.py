@@ -15,6 +15,8 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from bench.cases import RESULT, Result, Target, spread, template, until_waiting
 from bench.measure import cpu_seconds, load
+from support.backends import CLIENT
+from support.reports import log_in, make_report
 
 #: A request: verb, URL, body, headers.
 Ask = tuple[str, str, bytes | None, Mapping[str, str]]
@@ -121,7 +123,7 @@ def _heat(target: Target, agent: Mapping[str, Any]) -> Ask:
     path = f"stacks/{said['stack_id']}/resources/{said['resource_name']}/metadata"
     # Heat with Keystone has a separate project for the users of servers.
     root = target.api.base.geturl().rstrip("/").rpartition("/")[0]
-    return "GET", f"{root}/{said['project_id']}/{path}", None, {"X-Auth-Token": _token(said)}
+    return "GET", f"{root}/{said['project_id']}/{path}", None, log_in(said)
 
 
 def _request(_target: Target, agent: Mapping[str, Any]) -> Ask:
@@ -131,7 +133,7 @@ def _request(_target: Target, agent: Mapping[str, Any]) -> Ask:
 def _zaqar(target: Target, agent: Mapping[str, Any]) -> Ask:
     said = agent["zaqar"]
     root = f"{target.api.base.scheme}://{target.api.base.netloc}"
-    headers = {"X-Auth-Token": _token(said), "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52"}
+    headers = {**log_in(said), **CLIENT}
     return "DELETE", f"{root}/messaging/v2/queues/{said['queue_id']}/messages?pop=1", None, headers
 
 
@@ -139,7 +141,7 @@ def _signed(_target: Target, agent: Mapping[str, Any]) -> Ask:
     """Return the poll of Stoker's agent after it has read all messages."""
     said = agent["zaqar"]
     headers = {
-        "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52",
+        **CLIENT,
         "X-Project-Id": said["project_id"],
         "URL-Paths": said["url_paths"],
         "URL-Methods": said["url_methods"],
@@ -153,34 +155,9 @@ def _signed(_target: Target, agent: Mapping[str, Any]) -> Ask:
 
 
 def _signalling(target: Target, inputs: Mapping[str, Any]) -> Ask:
-    body = json.dumps(RESULT).encode()
-    plain = {"Content-Type": "application/json"}
-    if "deploy_signal_id" in inputs:
-        return inputs.get("deploy_signal_verb", "POST"), inputs["deploy_signal_id"], body, plain
-    said = {name.removeprefix("deploy_"): value for name, value in inputs.items()}
-    headers = {**plain, "X-Auth-Token": _token(said)}
-    if "deploy_queue_id" in inputs:
-        root = f"{target.api.base.scheme}://{target.api.base.netloc}"
-        url = f"{root}/messaging/v2/queues/{inputs['deploy_queue_id']}/messages"
-        message = json.dumps({"messages": [{"body": RESULT, "ttl": 600}]}).encode()
-        return "POST", url, message, {**headers, "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52"}
-    path = f"stacks/{inputs['deploy_stack_id']}/resources/{inputs['deploy_resource_name']}/signal"
-    return "POST", f"{target.api.base.geturl()}/{path}", body, headers
-
-
-def _token(said: Mapping[str, Any]) -> str:
-    user = {"id": said["user_id"], "password": said["password"]}
-    scope = {"project": {"id": said["project_id"]}}
-    auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
-    url = urlsplit(said["auth_url"])
-    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=60)
-    headers = {"Content-Type": "application/json"}
-    connection.request("POST", f"{url.path.rstrip('/')}/auth/tokens", json.dumps({"auth": auth}), headers)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    assert answer.status == 201, answer.status
-    return answer.headers["X-Subject-Token"]
+    url = f"{target.api.base.scheme}://{target.api.base.netloc}"
+    verb, url, body, headers = make_report(url, inputs, RESULT)
+    return verb, url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
 
 
 _CONNECTIONS: dict[tuple[int, str], http.client.HTTPConnection] = {}

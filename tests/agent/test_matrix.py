@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.agents import OwnAgent, own_agent
-from support.backends import created, greetings, outputs, sections
+from support.backends import greetings, sections
 from support.server import Served, served
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(
         if metadata == "STOKER_PUSH":
             names["stoker_signal"] = "STOKER_SIGNAL"
             agent.enroll(stoker, name)
-        stack = created(stoker, name, greetings(metadata, names, machine=name, script=SCRIPT))
+        stack = stoker.create_stack(name, greetings(metadata, names, machine=name, script=SCRIPT))
         if metadata != "STOKER_PUSH":
             told = sections(stoker, stack)
             assert list(told) == [POLLED[metadata]]
@@ -62,7 +62,7 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(
         until(stoker, stack, "CREATE_COMPLETE", agent)
         stoker.until(lambda: len(agent.lines()) == len(names))
         answered = {each: each for each in names if each != "no_signal"}
-        said = outputs(stoker, stack)
+        said = stoker.outputs(stack)
         assert {each: said[each] for each in answered} == answered
         # A second agent on the same disk, and another document: what has run stays run.
         agent.end()
@@ -90,7 +90,7 @@ def secrets(agent: OwnAgent) -> list[str]:
 
 def test_the_agent_adopts_a_new_transport_from_the_document(stoker: Served, tmp_path: Path) -> None:
     name, names = "matrix-change", {"one": "CFN_SIGNAL"}
-    stack = created(stoker, name, greetings("POLL_SERVER_CFN", names, script=SCRIPT))
+    stack = stoker.create_stack(name, greetings("POLL_SERVER_CFN", names, script=SCRIPT))
     with own_agent(tmp_path, sections(stoker, stack)) as agent:
         agent.start()
         until(stoker, stack, "CREATE_COMPLETE", agent)

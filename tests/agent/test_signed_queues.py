@@ -13,7 +13,7 @@ import pytest
 
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
 from support.agents import own_agent
-from support.backends import CLIENT, ask, created, greetings, outputs, runs, status
+from support.backends import CLIENT, ask, greetings, runs
 from support.server import Served, served
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def queued(*names: str, agent: str | None = "stoker") -> dict[str, Any]:
 
 
 def section(stoker: Served, stack: str) -> dict[str, str]:
-    return outputs(stoker, stack)["agent"]["zaqar"]
+    return stoker.outputs(stack)["agent"]["zaqar"]
 
 
 def opening(said: dict[str, str], prefix: str = "") -> dict[str, str]:
@@ -68,7 +68,7 @@ def found_runs(stoker: Served, said: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def test_a_signed_queue_works_without_a_login(stoker, tmp_path):
-    stack = created(stoker, "signed", queued("one", "two"))
+    stack = stoker.create_stack("signed", queued("one", "two"))
     said = section(stoker, stack)
     assert sorted(said) == sorted(
         ("queue_id", "messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
@@ -77,23 +77,23 @@ def test_a_signed_queue_works_without_a_login(stoker, tmp_path):
         assert not [name for name in run if re.search("password|user|auth", name)]
     with own_agent(tmp_path / "agent", {"zaqar": said}) as agent:
         agent.start()
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
         agent.end(signal.SIGKILL)
         assert stoker.heat("PUT", stack, {"template": queued("one", "two", "three")}).status == 202
         agent.start()
-        stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60)
         assert sorted(agent.lines()) == ["one", "three", "two"]
         assert said["url_signature"] not in agent.log
 
 
 def test_a_signed_url_ends_when_its_owner_is_suspended_or_deleted(stoker):
-    stack = created(stoker, "deleted", queued("one"))
+    stack = stoker.create_stack("deleted", queued("one"))
     said = section(stoker, stack)
     (run,) = found_runs(stoker, said)
     post = "deploy_"
     result = {"messages": [{"body": {"deploy_status_code": 0}}]}
     assert ask("POST", messages(run, post), result, opening(run, post)).status == 201
-    stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE")
+    stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE")
 
     def answers() -> list[int]:
         read = ask("GET", messages(said), headers=opening(said)).status
@@ -102,7 +102,7 @@ def test_a_signed_url_ends_when_its_owner_is_suspended_or_deleted(stoker):
     assert answers() == [200, 201]
     for action, expected in (("suspend", [DENIED] * 2), ("resume", [200, 201])):
         assert stoker.heat("POST", f"{stack}/actions", {action: None}).status in (200, 201)
-        stoker.until(lambda action=action: status(stoker, stack) == f"{action.upper()}_COMPLETE")
+        stoker.until(lambda action=action: stoker.stack(stack)["stack_status"] == f"{action.upper()}_COMPLETE")
         assert answers() == expected
     assert stoker.heat("DELETE", stack).status == 204
     stoker.until(lambda: answers() == [DENIED] * 2)
@@ -113,10 +113,10 @@ def test_a_signed_url_ends_when_its_owner_is_suspended_or_deleted(stoker):
 
 def test_a_change_between_login_and_signed_url_arrives_by_the_previous_source(stoker, tmp_path):
     """From a login to a signed URL and back: the section comes through what was there before."""
-    stack = created(stoker, "other", queued("one", agent=None))
+    stack = stoker.create_stack("other", queued("one", agent=None))
     with own_agent(tmp_path / "agent", {"zaqar": section(stoker, stack)}) as agent:
         agent.start()
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
         assert "password" in agent.kept["sections"]["zaqar"]
         for named, key, absent in (("stoker", "url_signature", "password"), (None, "password", "url_signature")):
             assert stoker.heat("PUT", stack, {"template": queued("one", agent=named)}).status == 202

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.backends import created, greetings, outputs, sections, status
+from support.backends import greetings, sections
 from support.server import Served, served
 from support.upstream import upstream_agent
 
@@ -25,13 +25,13 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 def test_upstream_agents_run_deployments_and_triggers_and_return_their_results(stoker, heat_agents, tmp_path, metadata):
     """No resource stands behind the deployments of a trigger: their results come by places of their own."""
     signals = {name.lower(): name for name in SIGNALS}
-    stack = created(
-        stoker, f"upstream-{metadata.lower()}", greetings(metadata, signals, script=SCRIPT, is_ordered=True)
+    stack = stoker.create_stack(
+        f"upstream-{metadata.lower()}", greetings(metadata, signals, script=SCRIPT, is_ordered=True)
     )
     name = stack.split("/")[2]
     with upstream_agent(tmp_path, heat_agents, sections(stoker, stack)) as agent:
-        stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
-        assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] != "CREATE_IN_PROGRESS", 60)
+        assert stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
         for transport in (None, *SIGNALS):
             said = {"stack": name, "resource": "cfn_signal", "input_values": {"who": transport or "nobody"}}
             made = stoker.heat("POST", "/software_triggers", {**said, "signal_transport": transport})
@@ -41,8 +41,8 @@ def test_upstream_agents_run_deployments_and_triggers_and_return_their_results(s
             assert shown(stoker, path)["status"] == "COMPLETE", agent.log[-3000:]
             (target,) = shown(stoker, path)["targets"]
             assert target["run"]["output_values"]["said"] == said["input_values"]["who"]
-    assert status(stoker, stack) == "CREATE_COMPLETE"
-    values = outputs(stoker, stack)
+    assert stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE"
+    values = stoker.outputs(stack)
     assert {name: values[name] for name in signals} == {name: name for name in signals}
 
 
@@ -67,36 +67,36 @@ def test_an_update_ends_with_the_result_of_its_own_run(stoker, heat_agents, tmp_
         return trace.exists() and trace.read_text().split()[-1] == version
 
     (tmp_path / "go-v0").touch()
-    stack = created(stoker, f"own-{signal.lower()}", content("v0"))
-    known = outputs(stoker, stack)["agent"]
+    stack = stoker.create_stack(f"own-{signal.lower()}", content("v0"))
+    known = stoker.outputs(stack)["agent"]
     with upstream_agent(tmp_path, heat_agents, {"cfn": known["cfn"]}):
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
         assert stoker.heat("PUT", stack, {"template": content("v00")}).status == 202
         stoker.until(lambda: has_begun("v00"), 60)
         assert stoker.heat("PUT", stack, {"template": content("v3")}).status == 202
         (tmp_path / "go-v00").touch()
         stoker.until(lambda: has_begun("v3"), 60)
-        assert status(stoker, stack) == "UPDATE_IN_PROGRESS"
+        assert stoker.stack(stack)["stack_status"] == "UPDATE_IN_PROGRESS"
         (tmp_path / "go-v3").touch()
-        stoker.until(lambda: status(stoker, stack) == "UPDATE_FAILED", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_FAILED", 60)
     reason = stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
     assert "deploy_status_code : Deployment exited with non-zero status code: 3" in reason
 
 
 def test_a_new_transport_is_announced_by_the_old_one(stoker, heat_agents, tmp_path):
     before = greetings("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True)
-    stack = created(stoker, "upstream-change", before)
-    known = outputs(stoker, stack)["agent"]
+    stack = stoker.create_stack("upstream-change", before)
+    known = stoker.outputs(stack)["agent"]
     with upstream_agent(tmp_path, heat_agents, {"cfn": known["cfn"]}) as agent:
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
         after = greetings("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True)
         assert stoker.heat("PUT", stack, {"template": after}).status == 202
         stoker.until(lambda: "collectors = heat" in agent.configuration.read_text(), 60)
-        told = outputs(stoker, stack)["agent"]
+        told = stoker.outputs(stack)["agent"]
         assert told["collectors"] == ["heat", "local"]
         assert set(told["cfn"].values()) == {None}
         later = greetings(
             "POLL_SERVER_HEAT", {"one": "CFN_SIGNAL", "two": "HEAT_SIGNAL"}, script=SCRIPT, is_ordered=True
         )
         assert stoker.heat("PUT", stack, {"template": later}).status == 202
-        stoker.until(lambda: outputs(stoker, stack).get("two") == "two", 60)
+        stoker.until(lambda: stoker.outputs(stack).get("two") == "two", 60)

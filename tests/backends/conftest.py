@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.backends import (
-    QueueAgent,
-    ask,
-    outputs,
-    popped,
-    queues_of,
-    reporter,
-    swift_flags,
-    until_document,
-    zaqar_flags,
-)
+from support.backends import QueueAgent, ask, popped, queues_of, reporter, swift_flags, until_document, zaqar_flags
 from support.server import Served
 from support.service_processes import Peer
 
@@ -43,7 +33,7 @@ class Objects:
 
     def await_run(self, stoker: Served, stack: str, who: str = "world") -> dict[str, Any]:
         """Wait until the only run of the newest document is for ``who``, and return its inputs."""
-        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], who)
+        (run,) = until_document(stoker, stoker.outputs(stack)["agent"]["request"]["metadata_url"], who)
         return run
 
     def open_report(self, stoker: Served, run: dict[str, Any]) -> Callable[[Any], None]:
@@ -63,7 +53,7 @@ class Queues:
     flags = staticmethod(lambda peer, _folder: zaqar_flags(peer))
 
     def await_run(self, stoker: Served, stack: str, who: str = "world") -> dict[str, Any]:
-        agent = QueueAgent(outputs(stoker, stack)["agent"]["zaqar"])
+        agent = QueueAgent(stoker.outputs(stack)["agent"]["zaqar"])
         (run,) = popped(stoker, agent, who)
         assert agent.pop(agent.said["queue_id"]) == [], "only the newest document is there"
         return run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, own_agent
-from support.backends import CLIENT, ask, created, greeting, outputs, status, swift_flags, zaqar_flags
+from support.backends import CLIENT, ask, greeting, swift_flags, zaqar_flags
 from support.server import Served, served
 from support.service_processes import Peer
 
@@ -35,13 +35,13 @@ def signed(section: dict[str, Any]) -> bool:
 
 def forge(stoker: Served, agent: OwnAgent, metadata: str, source: str, write: Callable[[dict[str, Any]], None]) -> None:
     """``write`` puts the forged document where the section says that the agent reads."""
-    stack = created(stoker, metadata.lower().replace("_", "-"), said(metadata, "world"))
-    stoker.until(lambda: source in (outputs(stoker, stack)["agent"] or {}))  # a Zaqar signs URLs by a job
-    known = outputs(stoker, stack)["agent"][source]
+    stack = stoker.create_stack(metadata.lower().replace("_", "-"), said(metadata, "world"))
+    stoker.until(lambda: source in (stoker.outputs(stack)["agent"] or {}))  # a Zaqar signs URLs by a job
+    known = stoker.outputs(stack)["agent"][source]
     agent.words = (*agent.words, "--os-collect-config", str(agent.folder / "sections.json"), "--sources", source)
     agent.folder.joinpath("sections.json").write_text(json.dumps({"os-collect-config": {source: known}}))
     agent.start()
-    stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+    stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
     write(known)
     stoker.until(lambda: "is not signed" in agent.log, 60)
     server_id = stoker.heat("GET", f"{stack}/resources/server").body["resource"]["physical_resource_id"]
@@ -56,7 +56,7 @@ def forge(stoker: Served, agent: OwnAgent, metadata: str, source: str, write: Ca
     # Told of it, Stoker has put the document back.
     stoker.until(lambda: signed(known), 60)
     assert stoker.heat("PUT", stack, {"template": said(metadata, "moon")}).status == 202
-    stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+    stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60)
     assert agent.lines() == ["world", "moon"]
     assert list(agent.kept["sections"]) == [source]
     assert "127.0.0.1:9/" not in json.dumps(agent.kept)

@@ -6,18 +6,7 @@ import pytest
 
 from stoker.store.open import Store
 from support import query
-from support.backends import (
-    RESULT,
-    ask,
-    created,
-    greeting,
-    outputs,
-    queues_of,
-    runs,
-    swift_flags,
-    until_document,
-    zaqar_flags,
-)
+from support.backends import RESULT, ask, greeting, queues_of, runs, swift_flags, until_document, zaqar_flags
 from support.server import served
 from support.templates import template
 
@@ -55,7 +44,7 @@ def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, datab
         stoker.flags = ("--database", database_url)
         for name in ("kept", "lost"):
             for metadata, signal in (("POLL_TEMP_URL", "TEMP_URL_SIGNAL"), ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")):
-                created(stoker, f"{name}-{metadata[:1].lower()}", greeting(metadata, signal))
+                stoker.create_stack(f"{name}-{metadata[:1].lower()}", greeting(metadata, signal))
         headers = {"X-Auth-Token": stoker.token, "Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
         store = f"/object-store/v1/AUTH_{stoker.project}"
         assert stoker.request("PUT", f"{store}/mine", headers=headers).status == 201
@@ -84,8 +73,8 @@ def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_
         stoker.flags = flags
         urls = {}
         for name in ("kept", "lost", "late"):
-            stack = created(stoker, f"{name}-o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
-            document = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+            stack = stoker.create_stack(f"{name}-o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+            document = stoker.outputs(stack)["agent"]["request"]["metadata_url"]
             (run,) = until_document(stoker, document, "world")
             urls[name] = (document, run["deploy_signal_id"])
             if name == "late":
@@ -94,11 +83,11 @@ def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_
                 # An agent that does not know yet.
                 assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
             else:
-                created(stoker, f"{name}-q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+                stoker.create_stack(f"{name}-q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
         handle = {"handle": {"type": "OS::Heat::SwiftSignalHandle"}}
         shown = {"url": {"value": {"get_resource": "handle"}}}
-        stack = created(stoker, "late-s", template(handle, outputs=shown))
-        signal = outputs(stoker, stack)["url"]
+        stack = stoker.create_stack("late-s", template(handle, outputs=shown))
+        signal = stoker.outputs(stack)["url"]
         assert ask("PUT", signal, {}).status == 201
         assert stoker.heat("DELETE", stack).status == 204
         stoker.until(lambda: ask("HEAD", signal).status == 404)
@@ -121,7 +110,7 @@ def test_an_orphan_that_cannot_be_removed_is_reported_and_stays_listed(tmp_path,
     flags = ("--database", database_url, *zaqar_flags(zaqar))
     with served(tmp_path, *flags) as stoker:
         stoker.flags = ("--database", database_url, "--messaging", "http://127.0.0.1:9")
-        created(stoker, "lost", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        stoker.create_stack("lost", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
         stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 2)
         lose(database_url, "lost")
         said = sweeping(stoker, check=False)

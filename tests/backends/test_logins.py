@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from support.backends import RESULT, QueueAgent, ask, created, greeting, outputs, popped, reporter, status
+from support.backends import RESULT, QueueAgent, ask, greeting, popped, reporter
 from support.ports import free_port
 from support.server import Served, served
 
@@ -30,12 +30,12 @@ def guarded(tmp_path, database_url, start_zaqar) -> Iterator[tuple[Served, str]]
 
 def through(stoker, name):
     """A deployment out and back."""
-    stack = created(stoker, name, greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
-    agent = QueueAgent(outputs(stoker, stack)["agent"]["zaqar"])
+    stack = stoker.create_stack(name, greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+    agent = QueueAgent(stoker.outputs(stack)["agent"]["zaqar"])
     (run,) = popped(stoker, agent, "world")
     assert reporter(run).post(run["deploy_queue_id"], json.dumps({**RESULT, "said": name})) == 201
-    stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
-    assert outputs(stoker, stack)["d0"] == name
+    stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
+    assert stoker.outputs(stack)["d0"] == name
     return stack, run["deploy_queue_id"]
 
 
@@ -75,6 +75,6 @@ def test_an_unreachable_cloud_is_reported_and_stops_nothing_else(tmp_path, datab
     with served(
         tmp_path, "--messaging", "http://127.0.0.1:9", "--messaging-cloud", "nowhere", database=database_url
     ) as stoker:
-        created(stoker, "waits", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        stoker.create_stack("waits", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
         stoker.until(lambda: "nowhere" in stoker.output)
         assert "Traceback" not in stoker.output

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.agents import own_agent
-from support.backends import ask, created, greetings, outputs, queues_of, sections, status, swift_flags, zaqar_flags
+from support.backends import ask, greetings, queues_of, sections, swift_flags, zaqar_flags
 from support.server import Served, served
 
 METADATA = ("STOKER_PUSH", "POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
@@ -39,10 +39,10 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(stok
         if metadata == "STOKER_PUSH":
             agent.enroll(stoker, metadata.lower())
     before = queues_of(zaqar, stoker.project)
-    stack = created(stoker, f"own-{metadata.lower().replace('_', '-')}", everything(metadata, signals))
+    stack = stoker.create_stack(f"own-{metadata.lower().replace('_', '-')}", everything(metadata, signals))
 
     def told():
-        return outputs(stoker, stack).get("agent") or {}
+        return stoker.outputs(stack).get("agent") or {}
 
     stoker.until(lambda: metadata == "STOKER_PUSH" or len(told().get("collectors", ())) > 1, 60)
     known = sections(stoker, stack)
@@ -51,18 +51,18 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(stok
         assert (known["zaqar"]["messaging_url"], known["zaqar"]["url_methods"]) == (zaqar.url, "GET")
     with own_agent(tmp_path, None if metadata == "STOKER_PUSH" else known) as agent:
         agent.start()
-        stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 120)
-        assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] != "CREATE_IN_PROGRESS", 120)
+        assert stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
         stoker.until(lambda: len(agent.lines()) == len(signals))
         answered = {name: name for name in signals if name != "no_signal"}
-        said = outputs(stoker, stack)
+        said = stoker.outputs(stack)
         assert {name: said[name] for name in answered} == answered
         agent.end(signal.SIGKILL)
         agent.start()
         more = everything(metadata, {**signals, "last": "ZAQAR_SIGNAL"})
         assert stoker.heat("PUT", stack, {"template": more}).status == 202
-        stoker.until(lambda: status(stoker, stack) != "UPDATE_IN_PROGRESS", 120)
-        assert status(stoker, stack) == "UPDATE_COMPLETE", agent.log[-3000:]
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] != "UPDATE_IN_PROGRESS", 120)
+        assert stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", agent.log[-3000:]
         assert sorted(agent.lines()) == sorted([*signals, "last"])
     assert stoker.heat("DELETE", stack).status == 204
     stoker.until(lambda: queues_of(zaqar, stoker.project) <= before, 60)

@@ -8,7 +8,7 @@ import pytest
 
 from stoker import settings
 from stoker.model.errors import Invalid
-from support.backends import created, greeting, outputs, status
+from support.backends import greeting
 from support.ports import free_port
 from support.server import served
 from support.templates import define, template
@@ -64,27 +64,27 @@ def test_a_site_without_the_service_refuses_its_transports(tmp_path, database_ur
             assert refused.status == 400
             assert word in refused.body["error"]["message"]
             assert stoker.heat("GET", "/stacks").body["stacks"] == []
-        created(stoker, "s", greeting("POLL_SERVER_CFN", "CFN_SIGNAL"))
+        stoker.create_stack("s", greeting("POLL_SERVER_CFN", "CFN_SIGNAL"))
 
 
 def test_resources_of_a_disabled_service_can_be_updated_and_deleted(tmp_path, database_url):
     with served(tmp_path, database=database_url) as stoker:
         stacks = [
-            created(stoker, "o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")),
-            created(stoker, "q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")),
+            stoker.create_stack("o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")),
+            stoker.create_stack("q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")),
         ]
         assert stoker.stop() == 0
         stoker.flags = (*stoker.flags, "--object-store", "off", "--messaging", "off")
         stoker.restart()
         for stack in stacks:
-            assert "agent" in outputs(stoker, stack)
+            assert "agent" in stoker.outputs(stack)
             assert stoker.heat("PUT", stack, {"template": greeting("POLL_SERVER_CFN", "CFN_SIGNAL")}).status == 202
             assert stoker.heat("DELETE", stack).status == 204
             stoker.until(lambda stack=stack: stoker.heat("GET", stack).status == 404 or gone(stoker, stack))
 
 
 def gone(stoker, stack):
-    return status(stoker, stack) == "DELETE_COMPLETE"
+    return stoker.stack(stack)["stack_status"] == "DELETE_COMPLETE"
 
 
 def test_the_catalog_lists_external_services(tmp_path, database_url):
@@ -108,8 +108,8 @@ def test_a_backend_that_hangs_does_not_delay_requests(tmp_path, database_url):
         flags = ("--messaging", url)
         with served(tmp_path, *flags, database=database_url) as stoker:
             for n in range(10):
-                created(stoker, f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", count=5))
+                stoker.create_stack(f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", count=5))
             handle = {"type": "OS::Heat::WaitConditionHandle"}
             waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=1)
-            stack = created(stoker, "deadline", template({"h": handle, "w": waiting}))
-            stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED")
+            stack = stoker.create_stack("deadline", template({"h": handle, "w": waiting}))
+            stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_FAILED")

@@ -14,7 +14,7 @@ from stoker.store.open import Store
 from stoker.store.rows import SecretColumns
 from support import query
 from support.agents import own_agent
-from support.backends import CLIENT, ask, created, greetings, outputs, status, zaqar_flags
+from support.backends import CLIENT, ask, greetings, zaqar_flags
 from support.server import Served, served
 
 SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\n'
@@ -25,7 +25,7 @@ def queued(*names: str) -> dict[str, Any]:
 
 
 def section(stoker: Served, stack: str) -> dict[str, str]:
-    return (outputs(stoker, stack).get("agent") or {}).get("zaqar") or {}
+    return (stoker.outputs(stack).get("agent") or {}).get("zaqar") or {}
 
 
 def reads(told: Mapping[str, str], **changes: str) -> int:
@@ -92,7 +92,7 @@ def secrets_of(stoker: Served) -> SecretColumns:
 def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, zaqar):
     store = Store(database_url)
     with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
-        stack = created(stoker, "renewed", queued("one"))
+        stack = stoker.create_stack("renewed", queued("one"))
         stoker.until(lambda: "url_signature" in section(stoker, stack), 60)
         queue = Lodged(store, section(stoker, stack)["queue_id"], secrets_of(stoker))
         # What a job is about to note of it would undo what is noted here.
@@ -108,9 +108,11 @@ def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, z
             # The next document that is carried there brings the new one.
             assert stoker.heat("PUT", stack, {"template": queued("one", "two")}).status == 202
             stoker.until(lambda: agent.kept["sections"]["zaqar"]["url_expires"] > ends, 60)
-            stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+            stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60)
             assert stoker.heat("PUT", stack, {"template": queued("one", "two", "three")}).status == 202
-            stoker.until(lambda: agent.lines()[-1:] == ["three"] and status(stoker, stack) == "UPDATE_COMPLETE", 60)
+            stoker.until(
+                lambda: agent.lines()[-1:] == ["three"] and stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60
+            )
             assert sorted(agent.lines()) == ["one", "three", "two"]
         short = signed(zaqar, queue.name, stoker.project, ["GET"], 2)
         over = {"URL-Signature": short["signature"], "URL-Expires": short["expires"]}
@@ -121,7 +123,7 @@ def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, z
 def test_a_signed_queue_without_changes_is_renewed_in_time(tmp_path, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
         store = Store(f"sqlite:///{stoker.state_dir}/stoker.db")
-        stack = created(stoker, "in-time", queued("one"))
+        stack = stoker.create_stack("in-time", queued("one"))
         stoker.until(lambda: stoker.heat("GET", f"{stack}/resources/one").body["resource"]["physical_resource_id"], 60)
         with store.read() as tx:
             ((id, name),) = query.rows(tx, "SELECT id, name FROM remote_objects WHERE signed_method = 'POST'")
@@ -160,11 +162,11 @@ def test_a_server_waits_for_its_signed_url_and_reports_it(tmp_path, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
         zaqar.stop()
         try:
-            waiting = created(stoker, "waiting", queued("one"))
-            dropped = created(stoker, "dropped", queued("one"))
+            waiting = stoker.create_stack("waiting", queued("one"))
+            dropped = stoker.create_stack("dropped", queued("one"))
             shown = stoker.heat("GET", f"{waiting}/resources/server").body["resource"]
             assert shown["resource_status"] == "INIT_COMPLETE"
-            assert status(stoker, waiting) == "CREATE_IN_PROGRESS"
+            assert stoker.stack(waiting)["stack_status"] == "CREATE_IN_PROGRESS"
             assert "to sign a URL for the agent" in shown["resource_status_reason"]
             assert stoker.heat("DELETE", dropped).status == 204
             stoker.kill9()
@@ -172,10 +174,14 @@ def test_a_server_waits_for_its_signed_url_and_reports_it(tmp_path, zaqar):
         finally:
             zaqar.start()
         stoker.until(lambda: "url_signature" in section(stoker, waiting), 120)
-        stoker.until(lambda: stoker.heat("GET", dropped).status == 404 or status(stoker, dropped) == "DELETE_COMPLETE")
+        stoker.until(
+            lambda: (
+                stoker.heat("GET", dropped).status == 404 or stoker.stack(dropped)["stack_status"] == "DELETE_COMPLETE"
+            )
+        )
         with own_agent(tmp_path / "agent", {"zaqar": section(stoker, waiting)}) as agent:
             agent.start()
-            stoker.until(lambda: status(stoker, waiting) == "CREATE_COMPLETE", 60)
+            stoker.until(lambda: stoker.stack(waiting)["stack_status"] == "CREATE_COMPLETE", 60)
         assert agent.lines() == ["one"]
         assert stoker.heat("DELETE", waiting).status == 204
         stoker.until(lambda: not left(stoker), 60)

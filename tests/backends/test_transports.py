@@ -12,14 +12,11 @@ from support.backends import (
     RESULT,
     QueueAgent,
     ask,
-    created,
     greeting,
-    outputs,
     popped,
     queues_of,
     reporter,
     runs,
-    status,
     swift_flags,
     until_document,
     zaqar_flags,
@@ -31,8 +28,8 @@ from support.server import served
 def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls):
     flags = (*zaqar_flags(zaqar), "--signal-webhooks" if calls else "--no-signal-webhooks")
     with served(tmp_path, *flags, database=database_url) as stoker:
-        stack = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
-        known = outputs(stoker, stack)["agent"]["zaqar"]
+        stack = stoker.create_stack("queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        known = stoker.outputs(stack)["agent"]["zaqar"]
         agent = QueueAgent(known)
         assert agent.login[0] == zaqar.url
         for who in ("world", "moon"):
@@ -45,9 +42,9 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
             # As heat-config-notify does: JSON in a text.
             result = {**RESULT, "said": who}
             assert reporter(run).post(queue, json.dumps(result)) == 201
-            stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
-            assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
-            assert outputs(stoker, stack)["d0"] == who
+            stoker.until(lambda: not stoker.stack(stack)["stack_status"].endswith("IN_PROGRESS"), 60)
+            assert stoker.stack(stack)["stack_status"].endswith("_COMPLETE"), stoker.heat("GET", stack).body
+            assert stoker.outputs(stack)["d0"] == who
         assert stoker.heat("DELETE", stack).status == 204
         stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]})
 
@@ -62,14 +59,14 @@ def subscribers(zaqar, stoker, queue):
 
 def test_a_late_result_of_an_earlier_run_does_not_end_the_current_one(tmp_path, database_url, channel):
     with served(tmp_path, *channel.flags(channel.peer, tmp_path), database=database_url) as stoker:
-        stack = created(stoker, "late", greeting(*channel.transports))
+        stack = stoker.create_stack("late", greeting(*channel.transports))
         reports = [channel.open_report(stoker, channel.await_run(stoker, stack))]
         assert stoker.heat("PUT", stack, {"template": greeting(*channel.transports, "moon")}).status == 202
         reports.append(channel.open_report(stoker, channel.await_run(stoker, stack, "moon")))
         for report, said in zip(reports, ("late", "current"), strict=True):
             report({**RESULT, "said": said})
-        stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
-        assert outputs(stoker, stack)["d0"] == "current"
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60)
+        assert stoker.outputs(stack)["d0"] == "current"
 
 
 @pytest.mark.parametrize("is_dropped", [True, False])
@@ -78,11 +75,11 @@ def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, s
     with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
         said["resources"]["d0"]["properties"]["actions"] = ["CREATE", "DELETE"]
-        stack = created(stoker, "deleting", said)
-        document = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+        stack = stoker.create_stack("deleting", said)
+        document = stoker.outputs(stack)["agent"]["request"]["metadata_url"]
         (run,) = until_document(stoker, document, "world")
         assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
         if is_dropped:
             without = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", count=0)
             assert stoker.heat("PUT", stack, {"template": without}).status == 202
@@ -91,7 +88,9 @@ def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, s
         stoker.until(lambda: runs(ask("GET", document).body)[0]["deploy_action"] == "DELETE", 60)
         (run,) = runs(ask("GET", document).body)
         assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
-        stoker.until(lambda: status(stoker, stack) == ("UPDATE_COMPLETE" if is_dropped else "DELETE_COMPLETE"), 60)
+        stoker.until(
+            lambda: stoker.stack(stack)["stack_status"] == ("UPDATE_COMPLETE" if is_dropped else "DELETE_COMPLETE"), 60
+        )
         stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404)
         if is_dropped:
             stoker.until(lambda: runs(ask("GET", document).body) == [], 60)

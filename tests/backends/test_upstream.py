@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.backends import created, greetings, outputs, sections, status, swift_flags, zaqar_flags
+from support.backends import greetings, sections, swift_flags, zaqar_flags
 from support.server import Served, served
 from support.upstream import upstream_agent
 
@@ -50,16 +50,15 @@ def test_the_agent_of_images_reads_documents_from_any_zaqar(tmp_path, swift, zaq
 
 
 def there_and_back(folder: Path, stoker: Served, heat_agents: Path, metadata: str, signals: tuple[str, ...]) -> None:
-    stack = created(
-        stoker,
+    stack = stoker.create_stack(
         f"upstream-{metadata.lower().replace('_', '-')}",
         greetings(metadata, dict(zip(signals, signals, strict=True)), script=SCRIPT),
     )
     with upstream_agent(folder / "agent", heat_agents, sections(stoker, stack)) as agent:
-        stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 120)
-        assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] != "CREATE_IN_PROGRESS", 120)
+        assert stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
         said_by = folder / "agent" / "root" / "outputs"  # also without a signal it was run
         stoker.until(lambda: len(list(said_by.glob("*.said"))) == len(signals), 60)
-    said = outputs(stoker, stack)
+    said = stoker.outputs(stack)
     answered = {name: name for name in signals if name != "NO_SIGNAL"}
     assert {name: said[name] for name in answered} == answered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from support.backends import CLIENT, ask, created, outputs, queues_of, status, swift_flags, zaqar_flags
+from support.backends import CLIENT, ask, queues_of, swift_flags, zaqar_flags
 from support.server import served
 from support.templates import define, template
 
@@ -39,15 +39,15 @@ def named(swift, path: str = "") -> list[str]:
 
 def url_of(stoker, swift, stack: str) -> str:
     """Where to put signals, once Stoker's containers are there."""
-    stoker.until(lambda: outputs(stoker, stack).get("url"))
-    url = str(outputs(stoker, stack)["url"])
+    stoker.until(lambda: stoker.outputs(stack).get("url"))
+    url = str(stoker.outputs(stack)["url"])
     stoker.until(lambda: url.split("/")[5] in named(swift), 60)
     return url
 
 
 def test_every_version_of_an_object_is_a_signal(tmp_path, database_url, swift):
     with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
-        stack = created(stoker, "versions", swift_signal(5))
+        stack = stoker.create_stack("versions", swift_signal(5))
         url = url_of(stoker, swift, stack)
         *_, container, _, id = url.partition("?")[0].split("/")
         assert url.startswith(swift.url)
@@ -59,11 +59,11 @@ def test_every_version_of_an_object_is_a_signal(tmp_path, database_url, swift):
         assert ask("PUT", url, {"data": "killed", "id": "own"}).status == 201
         stoker.restart()
         stoker.until(lambda: len(said(stoker, stack)) == 4, 60)
-        assert status(stoker, stack) == "CREATE_IN_PROGRESS"
+        assert stoker.stack(stack)["stack_status"] == "CREATE_IN_PROGRESS"
         # An empty one is a success; what is no signal counts for nothing.
         assert ask("PUT", url, "nonsense").status == 201
         assert ask("PUT", url).status == 201
-        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
         expected = {"1": "first 0", "2": "first 1", "3": "first 2", "own": "killed", "5": None}
         assert said(stoker, stack) == expected
         assert len([name for name in named(swift, f"/{container}-versions") if id in name]) == 5
@@ -82,17 +82,17 @@ def said(stoker, stack) -> dict:
 
 def test_a_failure_in_an_overwritten_version_fails_conditions_of_both_kinds(tmp_path, swift, zaqar):
     with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar)) as stoker:
-        failing = created(stoker, "failing", swift_signal(9))
+        failing = stoker.create_stack("failing", swift_signal(9))
         place = url_of(stoker, swift, failing)
         for signal in ({"status": "FAILURE", "reason": "no disk"}, {"data": "well"}):
             assert ask("PUT", place, signal).status == 201
-        stoker.until(lambda: status(stoker, failing) == "CREATE_FAILED", 60)
+        stoker.until(lambda: stoker.stack(failing)["stack_status"] == "CREATE_FAILED", 60)
         assert "no disk" in stoker.heat("GET", failing).body["stack"]["stack_status_reason"]
-        by_object = created(stoker, "by-object", wait_condition("TEMP_URL_SIGNAL", 2))
-        by_queue = created(stoker, "by-queue", wait_condition("ZAQAR_SIGNAL", 2))
-        stoker.until(lambda: outputs(stoker, by_object).get("signal") and outputs(stoker, by_queue).get("signal"))
-        url = json.loads(outputs(stoker, by_object)["signal"])["alarm_url"]
-        queue = json.loads(outputs(stoker, by_queue)["signal"])["queue_id"]
+        by_object = stoker.create_stack("by-object", wait_condition("TEMP_URL_SIGNAL", 2))
+        by_queue = stoker.create_stack("by-queue", wait_condition("ZAQAR_SIGNAL", 2))
+        stoker.until(lambda: stoker.outputs(by_object).get("signal") and stoker.outputs(by_queue).get("signal"))
+        url = json.loads(stoker.outputs(by_object)["signal"])["alarm_url"]
+        queue = json.loads(stoker.outputs(by_queue)["signal"])["queue_id"]
         stoker.until(lambda: queue in queues_of(zaqar, stoker.project), 60)
         headers = {**CLIENT, "X-Project-Id": stoker.project}
         for number in range(2):
@@ -100,5 +100,5 @@ def test_a_failure_in_an_overwritten_version_fails_conditions_of_both_kinds(tmp_
             posted = {"messages": [{"body": {"data": number}}]}
             assert ask("POST", f"{zaqar.url}/v2/queues/{queue}/messages", posted, headers).status == 201
         for stack in (by_object, by_queue):
-            stoker.until(lambda stack=stack: status(stoker, stack) == "CREATE_COMPLETE", 60)
-            assert json.loads(outputs(stoker, stack)["data"]) == {"1": 0, "2": 1}
+            stoker.until(lambda stack=stack: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
+            assert json.loads(stoker.outputs(stack)["data"]) == {"1": 0, "2": 1}

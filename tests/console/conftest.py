@@ -47,16 +47,9 @@ class Site:
 
     def create_stack(self, name: str, template: Any, state: str = "CREATE_COMPLETE", **more: Any) -> str:
         """Create a stack, wait until it has this state, and return its path."""
-        body = {"stack_name": name, "template": template, "disable_rollback": True, **more}
-        answer = self.stoker.heat("POST", "/stacks", body)
-        assert answer.status == 201, answer.raw
-        path = f"/stacks/{name}/{answer.body['stack']['id']}"
-        self.stoker.until(lambda: self.stack_at(path)["stack_status"] == state)
+        path = self.stoker.create_stack(name, template, disable_rollback=True, **more)
+        self.stoker.await_stack(path, state)
         return path
-
-    def stack_at(self, path: str) -> dict[str, Any]:
-        stack: dict[str, Any] = self.stoker.heat("GET", path).body["stack"]
-        return stack
 
     def end_session(self, account: Account) -> None:
         """Revoke the tokens of a user, who can log in again."""
@@ -113,17 +106,9 @@ def _template() -> dict[str, Any]:
 def site(built_console, tmp_path_factory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("console")
     with served(folder, LOCAL_SERVERS) as stoker:
-        body = {"stack_name": "shop", "template": _template(), "disable_rollback": True}
-        answer = stoker.heat("POST", "/stacks", body)
-        assert answer.status == 201, answer.raw
-        stack = str(answer.body["stack"]["id"])
-
-        def has_failed() -> bool:
-            status = stoker.heat("GET", f"/stacks/shop/{stack}").body["stack"]["stack_status"]
-            assert status in ("CREATE_IN_PROGRESS", "CREATE_FAILED")
-            return bool(status == "CREATE_FAILED")
-
-        stoker.until(has_failed)
+        path = stoker.create_stack("shop", _template(), disable_rollback=True)
+        stoker.await_stack(path, "CREATE_FAILED")
+        stack = path.rpartition("/")[2]
         stoker.until(lambda: all(server["status"] == "ONLINE" for server in _list_servers(stoker)))
         member, reader = create_account(stoker, "member"), create_account(stoker, "reader")
         yield Site(stoker, folder, stack, member, reader, _list_servers(stoker))

@@ -94,7 +94,7 @@ def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
     page.get_by_role("button", name="Create pasted").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("pasted")
     wait_complete(page)
-    shown = site.stack_at(page.url.partition(site.stoker.project)[2])
+    shown = site.stoker.stack(page.url.partition(site.stoker.project)[2])
     assert shown["parameters"]["size"] == "12"
     assert json.loads(shown["parameters"]["flags"]) == {"b": [True]}
     assert shown["parameters"]["names"] == "x,y"
@@ -113,7 +113,7 @@ def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
     wait_complete(page, "update complete")
     resources = site.stoker.heat("GET", f"/stacks/pasted/{shown['id']}/resources/all").body["resource"]
     assert "very secret" not in json.dumps(resources)
-    assert site.stack_at(f"/stacks/pasted/{shown['id']}")["parameters"]["size"] == "8"
+    assert site.stoker.stack(f"/stacks/pasted/{shown['id']}")["parameters"]["size"] == "8"
 
 
 def test_errors_of_a_template_stand_at_their_lines(open_window):
@@ -193,7 +193,7 @@ def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_
     # The hook for scripts cannot preview, on both servers alike.
     expect(page.locator(".plan-list details").filter(has_text="unknown")).to_have_count(2)
     assert site.stoker.heat("POST", f"{path}/actions", {"check": None}).status in (200, 201, 202)
-    site.stoker.until(lambda: site.stack_at(path)["stack_status"] == "CHECK_COMPLETE")
+    site.stoker.until(lambda: site.stoker.stack(path)["stack_status"] == "CHECK_COMPLETE")
     page.get_by_role("button", name="Apply plan").click()
     expect(page.get_by_role("alert")).to_contain_text("is out of date")
     expect(page.get_by_role("button", name="Apply plan")).to_have_count(0)

@@ -120,7 +120,7 @@ def test_a_snapshot_is_taken_restored_and_deleted(open_window, site, axe):
     assert problems_of(page, axe) == []
     changed = {"template": template({"v": value("after")})}
     assert site.stoker.heat("PUT", path, changed).status == 202
-    site.stoker.until(lambda: site.stack_at(path)["stack_status"] == "UPDATE_COMPLETE")
+    site.stoker.until(lambda: site.stoker.stack(path)["stack_status"] == "UPDATE_COMPLETE")
     confirm(page, "Restore")
     expect(page.locator(".facts .state").first).to_contain_text("restore complete")
     shown = site.stoker.heat("GET", f"{path}/template").body

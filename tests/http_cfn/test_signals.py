@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.reports import CLIENT, document, report
+from support.backends import CLIENT
+from support.reports import document, report
 from support.server import Served, served
 from support.signatures import signed
 from support.templates import config, define, deployment, server, template
@@ -19,16 +20,6 @@ DONE = {"status": "SUCCESS", "reason": "why", "data": "said", "id": "1"}
 def stoker(tmp_path_factory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("cfn-signals")) as running:
         yield running
-
-
-def create(stoker: Served, name: str, said: dict) -> str:
-    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
-    assert made.status == 201, made.raw
-    return f"/stacks/{name}/{made.body['stack']['id']}"
-
-
-def stack(stoker: Served, path: str) -> dict:
-    return stoker.heat("GET", path).body["stack"]
 
 
 def below(stoker: Served, url: str) -> str:
@@ -44,23 +35,19 @@ def waiting() -> dict:
     )
 
 
-def outputs(stoker: Served, path: str) -> dict:
-    return {each["output_key"]: each["output_value"] for each in stack(stoker, path)["outputs"]}
-
-
 def test_a_wait_condition_is_signalled_by_its_url_alone(stoker) -> None:
-    path = create(stoker, "condition", waiting())
-    url = below(stoker, json.loads(outputs(stoker, path)["one way"])["alarm_url"])
+    path = stoker.create_stack("condition", waiting())
+    url = below(stoker, json.loads(stoker.outputs(path)["one way"])["alarm_url"])
     assert stoker.request("POST", url, DONE).status == 405, "the verb is not its"
     assert stoker.request("PUT", url + "x", DONE).status == 403
     assert stoker.request("PUT", url.replace("one%2520way", "other"), DONE).status == 403
     assert stoker.request("PUT", url, {"Status": "SUCCESS"}).status == 400
     assert stoker.request("PUT", url, {}).status == 400
     assert stoker.request("PUT", url, b"not json").status == 400
-    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    assert stoker.stack(path)["stack_status"] == "CREATE_IN_PROGRESS"
     taken = stoker.request("PUT", url, DONE)
     assert (taken.status, taken.raw) == (200, b"<resource>one way</resource>")
-    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == "CREATE_COMPLETE"
     assert stoker.heat("DELETE", path).status == 204
     assert stoker.request("PUT", url, DONE).status == 403, "gone with its resource"
 
@@ -70,19 +57,19 @@ def test_a_deployment_is_signalled_by_its_url(stoker) -> None:
         {"config": config(), "server": server(), "one": deployment(signal_transport="CFN_SIGNAL")},
         outputs={"id": {"value": {"get_resource": "server"}}},
     )
-    path = create(stoker, "deployment", said)
-    told = document(stoker, outputs(stoker, path)["id"])
+    path = stoker.create_stack("deployment", said)
+    told = document(stoker, stoker.outputs(path)["id"])
     inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
     assert inputs["deploy_signal_verb"] == "POST"
     url = below(stoker, inputs["deploy_signal_id"])
     assert stoker.request("PUT", url, {}).status == 405
     for invalid in (b'{"deploy_status_code": 0', b"[1]", b'"text"'):
         assert stoker.request("POST", url, invalid).status == 400
-    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    assert stoker.stack(path)["stack_status"] == "CREATE_IN_PROGRESS"
     assert stoker.request("POST", url, {"deploy_status_code": 0, "deploy_stdout": "x" * 900_000}).status == 200
-    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == "CREATE_COMPLETE"
     assert stoker.request("POST", url, {"deploy_status_code": 1}).status == 200, "late: it changes nothing"
-    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == "CREATE_COMPLETE"
 
 
 @pytest.mark.parametrize("transport", ["POLL_SERVER_CFN", "POLL_SERVER_HEAT"])
@@ -91,8 +78,8 @@ def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
     machine["properties"]["software_config_transport"] = transport
     resources = {"server": machine, "other": {**machine, "properties": {**machine["properties"], "name": "o"}}}
     agents = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
-    path = create(stoker, f"login-{transport.lower()}", template(resources, outputs=agents))
-    agent = outputs(stoker, path)["agent"]
+    path = stoker.create_stack(f"login-{transport.lower()}", template(resources, outputs=agents))
+    agent = stoker.outputs(path)["agent"]
     name, id = path.split("/")[2:]
     if transport == "POLL_SERVER_CFN":
         access, secret = agent["cfn"]["access_key_id"], agent["cfn"]["secret_access_key"]
@@ -142,18 +129,18 @@ def test_a_swift_signal_is_written_to_an_object(stoker) -> None:
     names = ("endpoint", "token", "curl_cli")
     told = {name: {"value": {"get_attr": ["handle", name]}} for name in names}
     told["data"] = {"value": {"get_attr": ["waits", "data"]}}
-    path = create(stoker, "swift-signal", template({"handle": handle, "waits": waits}, outputs=told))
-    said = outputs(stoker, path)
+    path = stoker.create_stack("swift-signal", template({"handle": handle, "waits": waits}, outputs=told))
+    said = stoker.outputs(path)
     assert said["token"] == ""
     url = below(stoker, said["endpoint"])
     assert stoker.request("POST", url, {}).status == 401
     assert stoker.request("PUT", url, b"no json").status == 400
     assert stoker.request("PUT", url, {"status": "PERHAPS"}).status == 400
     assert stoker.request("PUT", url, b"").status == 201
-    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    assert stoker.stack(path)["stack_status"] == "CREATE_IN_PROGRESS"
     assert stoker.request("PUT", url, {"id": "second", "data": [1]}).status == 201
-    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
-    assert json.loads(outputs(stoker, path)["data"]) == {"1": None, "second": [1]}
+    assert stoker.stack(path)["stack_status"] == "CREATE_COMPLETE"
+    assert json.loads(stoker.outputs(path)["data"]) == {"1": None, "second": [1]}
     assert stoker.heat("DELETE", path).status == 204
     assert stoker.request("PUT", url, {}).status == 404
     account = stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers={"X-Auth-Token": stoker.token})
@@ -168,10 +155,10 @@ def test_runs_of_actions_that_end_a_deployment_report_their_result(stoker, trans
     one = deployment(signal_transport=transport, actions=["CREATE", "DELETE", "SUSPEND"])
     rest = {"config": config(), "server": server(name)}
     told = {"id": {"value": {"get_resource": "server"}}}
-    path = create(stoker, name, template({**rest, "one": one}, outputs=told))
-    server_id = outputs(stoker, path)["id"]
+    path = stoker.create_stack(name, template({**rest, "one": one}, outputs=told))
+    server_id = stoker.outputs(path)["id"]
     report(stoker, document(stoker, server_id)[0])
-    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == "CREATE_COMPLETE"
     match action:
         case "UPDATE":
             assert stoker.heat("PUT", path, {"template": template(rest, outputs=told)}).status == 202
@@ -179,10 +166,10 @@ def test_runs_of_actions_that_end_a_deployment_report_their_result(stoker, trans
             assert stoker.heat("DELETE", path).status == 204
         case "SUSPEND":
             assert stoker.heat("POST", f"{path}/actions", {"suspend": None}).status == 200
-    assert stack(stoker, path)["stack_status"] == f"{action}_IN_PROGRESS"
+    assert stoker.stack(path)["stack_status"] == f"{action}_IN_PROGRESS"
     run = document(stoker, server_id)[0]
     report(stoker, run)
-    assert stack(stoker, path)["stack_status"] == f"{action}_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == f"{action}_COMPLETE"
     if (transport, action) == ("CFN_SIGNAL", "SUSPEND"):
         with pytest.raises(AssertionError, match="AccessDenied"):
             report(stoker, run)  # suspended by now
@@ -198,16 +185,16 @@ def test_a_late_result_of_an_earlier_run_changes_nothing(stoker, transport) -> N
         return template({"config": config(), "server": server(name), "one": one}, outputs=told)
 
     before = places(stoker)
-    path = create(stoker, name, said("first"))
-    server_id = outputs(stoker, path)["id"]
+    path = stoker.create_stack(name, said("first"))
+    server_id = stoker.outputs(path)["id"]
     first = document(stoker, server_id)[0]
     assert stoker.heat("PUT", path, {"template": said("second")}).status == 202
     report(stoker, first, {"deploy_status_code": 0, "deploy_config_id": first["id"]})
     report(stoker, first)  # as heat-agents write it: only the URL or queue says which run it is
-    assert stack(stoker, path)["stack_status"] == "UPDATE_IN_PROGRESS"
+    assert stoker.stack(path)["stack_status"] == "UPDATE_IN_PROGRESS"
     second = document(stoker, server_id)[0]
     report(stoker, second, {"deploy_status_code": 0, "deploy_config_id": second["id"]})
-    assert stack(stoker, path)["stack_status"] == "UPDATE_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == "UPDATE_COMPLETE"
     assert len(places(stoker) - before) == 1 + (transport in ("TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"))
     assert stoker.heat("DELETE", path).status == 204
     assert places(stoker) == before
@@ -228,8 +215,8 @@ def test_a_signal_that_changes_nothing_leaves_a_log_event(stoker) -> None:
         ids = {name: {"value": {"get_resource": name}} for name in ("server", "one")}
         return template({"config": config(), "server": server("rejecting"), "one": one}, outputs=ids)
 
-    path = create(stoker, "rejecting", content("first"))
-    server_id, id = (outputs(stoker, path)[name] for name in ("server", "one"))
+    path = stoker.create_stack("rejecting", content("first"))
+    server_id, id = (stoker.outputs(path)[name] for name in ("server", "one"))
     first = document(stoker, server_id)[0]
     assert stoker.heat("PUT", path, {"template": content("second")}).status == 202
     second = document(stoker, server_id)[0]

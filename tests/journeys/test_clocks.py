@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from support import databases
+from support.agent_protocol import deploy, enroll
 from support.clock import FakeTime
 from support.server import SHARED_SECRET, Answer, Served, served
 from support.templates import define, template
@@ -37,27 +38,17 @@ def site(folder: Path, server: str, clock: FakeTime) -> Iterator[tuple[Served, S
         yield right, wrong, url
 
 
-def deploy(stoker: Served, server: str) -> str:
+def start_run(stoker: Served) -> str:
     """Start a run with a timeout on a server without an agent, and return the path of the deployment."""
-    body = {"name": "c", "group": "script", "config": "true"}
-    config = stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
-    body = {
-        "config_id": config,
-        "server_id": stoker.heat("POST", "/servers", {"name": server}).body["server"]["id"],
-        "timeout": TIMEOUT,
-        "signal_transport": "STOKER_SIGNAL",
-        "action": "CREATE",
-    }
-    answer = stoker.heat("POST", "/software_deployments", body)
-    return f"/software_deployments/{answer.body['software_deployment']['id']}"
+    server, _ = enroll(stoker, "web1")
+    return f"/software_deployments/{deploy(stoker, server['id'], timeout=TIMEOUT, action='CREATE')['id']}"
 
 
 def start_delay(stoker: Served, name: str, seconds: float = 1.0) -> Callable[[], bool]:
     """Create a stack that waits for a time, and return whether it has ended."""
     delay = define("OS::Heat::Delay", min_wait=seconds)
-    answer = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template({"delay": delay})})
-    path = f"/stacks/{name}/{answer.body['stack']['id']}"
-    return lambda: bool(stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_COMPLETE")
+    path = stoker.create_stack(name, template({"delay": delay}))
+    return lambda: bool(stoker.stack(path)["stack_status"] == "CREATE_COMPLETE")
 
 
 def call_queue(stoker: Served, verb: str, path: str, body: Any = None) -> Answer:
@@ -70,7 +61,7 @@ def test_a_deadline_is_right_whatever_the_clock_of_the_process_says(tmp_path, po
     clock = FakeTime(tmp_path)
     clock.move(ahead)
     with site(tmp_path, postgresql_server, clock) as (right, wrong, url):
-        path = deploy(wrong, "web1")
+        path = start_run(wrong)
         with psycopg.connect(url) as connection:
             (seconds,) = connection.execute(DEADLINE).fetchone() or (None,)
         assert seconds is not None, right.heat("GET", path).raw
@@ -102,7 +93,7 @@ def test_a_clock_that_is_set_back_delays_no_job_of_several_processes(tmp_path, p
         clock.move(-HOUR)
         wrong.until(has_ended)
         clock.move(HOUR)
-        path = deploy(wrong, "web1")
+        path = start_run(wrong)
         wrong.until(start_delay(wrong, "t"))
         assert wrong.heat("GET", path).body["software_deployment"]["status"] == "IN_PROGRESS"
 
@@ -110,7 +101,7 @@ def test_a_clock_that_is_set_back_delays_no_job_of_several_processes(tmp_path, p
 def test_a_clock_that_is_set_changes_no_deadline_of_a_single_process(tmp_path):
     clock = FakeTime(tmp_path)
     with served(tmp_path, clock=clock) as stoker:
-        path = deploy(stoker, "web1")
+        path = start_run(stoker)
         has_ended = start_delay(stoker, "back", 2.0)
         clock.move(-HOUR)
         stoker.until(has_ended)

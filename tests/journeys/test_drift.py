@@ -47,19 +47,6 @@ def definition(server: str, file: Path, **settings: Any) -> dict[str, Any]:
     )
 
 
-def create(stoker: Served, resources: dict[str, Any], **more: Any) -> str:
-    """Create the stack ``s``, wait until it is complete, and return its path."""
-    answer = stoker.heat("POST", "/stacks", {"stack_name": "s", "template": resources, **more})
-    assert answer.status == 201, answer.raw
-    path = f"/stacks/s/{answer.body['stack']['id']}"
-    await_status(stoker, path, "CREATE_COMPLETE")
-    return path
-
-
-def await_status(stoker: Served, path: str, status: str) -> None:
-    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == status)
-
-
 def checks(stoker: Served, query: str = "") -> list[dict[str, Any]]:
     return stoker.heat("GET", f"/checks{query}").body["checks"]
 
@@ -86,7 +73,8 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     file = tmp_path / "motd"
     server = agent.spoken.id
     sinks = {"event_sinks": [{"type": "zaqar-queue", "target": "events", "ttl": 3600}]}
-    path = create(stoker, definition(server, file, check_interval=5), environment=sinks)
+    path = stoker.create_stack("s", definition(server, file, check_interval=5), environment=sinks)
+    stoker.await_stack(path)
     stoker.until(lambda: state(stoker) == "IN_SYNC")
     assert checks(stoker, "?state=DRIFTED") == []
 
@@ -105,7 +93,7 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     assert stoker.heat("PATCH", "/servers/web1", {"policy": NEVER}).status == 200
     changed = {"template": definition(server, file, check_interval=5, enforce=True), "environment": sinks}
     assert stoker.heat("PUT", path, changed).status == 202
-    await_status(stoker, path, "UPDATE_COMPLETE")
+    stoker.await_stack(path, "UPDATE_COMPLETE")
     stoker.until(lambda: history(stoker)[0][:2] == ("enforce", "PENDING_WINDOW"))
     agent.end(signal.SIGKILL)
     stoker.kill9()
@@ -118,7 +106,7 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     stoker.until(lambda: state(stoker) == "IN_SYNC")
     assert file.read_text() == CONTENT
     assert [run[::2] for run in history(stoker)] == [("enforce", "COMPLETE"), (None, "COMPLETE")]
-    assert stoker.heat("GET", path).body["stack"]["stack_status"] == "UPDATE_COMPLETE"
+    assert stoker.stack(path)["stack_status"] == "UPDATE_COMPLETE"
     ended = "Signal: drift ended: the server is in sync"
     stoker.until(lambda: ended in [each["resource_status_reason"] for each in messages(stoker, "events")])
     assert "drift.began" in stoker.output
@@ -137,7 +125,7 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_
         script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
         properties = {"config": {"get_resource": "script"}, "server": server, "name": "app"}
         resources = {"script": script, "app": define("OS::Heat::SoftwareDeployment", **properties)}
-        create(stoker, template(resources))
+        stoker.await_stack(stoker.create_stack("s", template(resources)))
         done = stoker.run("check", "s")
         assert done.returncode == 0
         assert done.stdout.splitlines()[1].split()[:3] == ["s/app", "web1", "IN_SYNC"]

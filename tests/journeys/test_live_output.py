@@ -118,8 +118,7 @@ def test_progress_uses_the_transport_of_the_result(tmp_path):
         resources[name] = deployment(after=before, signal_transport=name, name=name, input_values={"name": name})
     outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
     with served(tmp_path) as stoker:
-        made = stoker.heat("POST", "/stacks", {"stack_name": "s", "template": template(resources, outputs=outputs)})
-        stack = f"/stacks/s/{made.body['stack']['id']}"
+        stack = stoker.create_stack("s", template(resources, outputs=outputs))
         stoker.until(lambda: stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"] is not None)
         said = stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from support.clouds import write_clouds
 from support.server import Served, served
 from support.templates import define, template
 
@@ -35,9 +36,7 @@ def here(tmp_path_factory, there) -> Iterator[Served]:
     auth = {name: said[f"OS_{name.upper()}"] for name in ("auth_url", "username", "password", "project_name")}
     domains = {"user_domain_name": "Default", "project_domain_name": "Default"}
     entry = {"auth": {**auth, **domains}, "region_name": "RegionOne"}
-    clouds = folder / "home" / ".config" / "openstack" / "clouds.yaml"
-    clouds.parent.mkdir(parents=True)
-    clouds.write_text(yaml.safe_dump({"clouds": {"other": entry}}))
+    write_clouds(folder, {"other": entry})
     # The other one calls its region as every Stoker does; what we call it here is ours to say.
     with served(folder, "--remote-heats", "RegionTwo=other") as running:
         yield running
@@ -53,19 +52,6 @@ def outer(region: str | None, word: str, **more) -> dict:
     return template({"other": define("OS::Heat::Stack", **properties)}, outputs=outputs)
 
 
-def until(stoker: Served, path: str, status: str) -> dict:
-    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"].endswith(("COMPLETE", "FAILED")), 60)
-    stack = stoker.heat("GET", path).body["stack"]
-    assert stack["stack_status"] == status, stack["stack_status_reason"]
-    return {each["output_key"]: each["output_value"] for each in stack["outputs"]}
-
-
-def create(stoker: Served, name: str, said: dict) -> str:
-    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
-    assert made.status == 201, made.raw
-    return f"/stacks/{name}/{made.body['stack']['id']}"
-
-
 def statuses(stoker: Served, name: str) -> list[str]:
     return [each["stack_status"] for each in stoker.heat("GET", f"/stacks?name={name}").body["stacks"]]
 
@@ -73,22 +59,22 @@ def statuses(stoker: Served, name: str) -> list[str]:
 @pytest.mark.parametrize("region", [None, "RegionTwo"])
 def test_the_remote_stack_follows_its_resource(here, there, region) -> None:
     where = there if region else here
-    path = create(here, f"outer-{region or 'here'}".lower(), outer(region, "first"))
-    said = until(here, path, "CREATE_COMPLETE")
+    path = here.create_stack(f"outer-{region or 'here'}".lower(), outer(region, "first"))
+    here.await_stack(path)
+    said = here.outputs(path)
     assert said["said"] == "first"
     assert statuses(where, said["name"]) == ["CREATE_COMPLETE"]
     assert here.heat("PUT", path, {"template": outer(region, "second")}).status == 202
-    assert until(here, path, "UPDATE_COMPLETE")["said"] == "second"
+    here.await_stack(path, "UPDATE_COMPLETE")
+    assert here.outputs(path)["said"] == "second"
     for action in ("suspend", "resume", "check"):
         assert here.heat("POST", f"{path}/actions", {action: None}).status == 200
-        until(here, path, f"{action.upper()}_COMPLETE")
+        here.await_stack(path, f"{action.upper()}_COMPLETE")
         assert statuses(where, said["name"]) == [f"{action.upper()}_COMPLETE"]
     assert here.heat("PUT", path, {"template": outer(region, "third", fails=True)}).status == 202
-    until(here, path, "UPDATE_FAILED")
-    reason = here.heat("GET", path).body["stack"]["stack_status_reason"]
-    assert "resources.other: UPDATE_FAILED" in reason
+    assert "resources.other: UPDATE_FAILED" in here.await_stack(path, "UPDATE_FAILED")["stack_status_reason"]
     assert here.heat("DELETE", path).status == 204
-    here.until(lambda: here.heat("GET", path).body["stack"]["stack_status"] == "DELETE_COMPLETE", 60)
+    here.await_stack(path, "DELETE_COMPLETE")
     assert statuses(where, said["name"]) == []
 
 
@@ -102,7 +88,6 @@ def test_the_remote_stack_has_the_files_and_the_environment_of_its_template(here
     remote = define("OS::Heat::Stack", template={"get_file": "inner.yaml"}, **context)
     outputs = {name: {"value": {"get_attr": ["remote", "outputs", name]}} for name in ("inner", "file")}
     request = {
-        "stack_name": f"files-{region or 'here'}".lower(),
         "template": template({"remote": remote}, outputs=outputs),
         "files": {"inner.yaml": yaml.safe_dump(inner), "word.yaml": INNER, "word": "from a file"},
         "environment": {
@@ -110,10 +95,9 @@ def test_the_remote_stack_has_the_files_and_the_environment_of_its_template(here
             "parameter_defaults": {"word": "from the environment"},
         },
     }
-    made = here.heat("POST", "/stacks", request)
-    assert made.status == 201, made.raw
-    path = f"/stacks/{request['stack_name']}/{made.body['stack']['id']}"
-    assert until(here, path, "CREATE_COMPLETE") == {"inner": "from the environment", "file": "from a file"}
+    path = here.create_stack(f"files-{region or 'here'}".lower(), **request)
+    here.await_stack(path)
+    assert here.outputs(path) == {"inner": "from the environment", "file": "from a file"}
     assert here.heat("DELETE", path).status == 204
 
 
@@ -128,10 +112,11 @@ def test_a_remote_stack_that_contains_itself_is_refused(here) -> None:
 
 def test_an_unavailable_remote_heat_is_waited_for(here, there) -> None:
     there.kill9()
-    path = create(here, "patient", outer("RegionTwo", "late"))
-    assert here.heat("GET", path).body["stack"]["stack_status"] == "CREATE_IN_PROGRESS"
+    path = here.create_stack("patient", outer("RegionTwo", "late"))
+    assert here.stack(path)["stack_status"] == "CREATE_IN_PROGRESS"
     there.restart()
-    assert until(here, path, "CREATE_COMPLETE")["said"] == "late"
+    here.await_stack(path)
+    assert here.outputs(path)["said"] == "late"
     assert here.heat("DELETE", path).status == 204
 
 
@@ -154,8 +139,7 @@ def test_an_error_of_the_remote_heat_fails_the_resource(here) -> None:
         "context": {"region_name": "RegionTwo"},
         "template": "heat_template_version: 2018-08-31\nresources: {a: {type: No::Such}}\n",
     }
-    path = create(here, "refused-there", template({"other": define("OS::Heat::Stack", **properties)}))
-    until(here, path, "CREATE_FAILED")
-    reason = here.heat("GET", path).body["stack"]["stack_status_reason"]
+    path = here.create_stack("refused-there", template({"other": define("OS::Heat::Stack", **properties)}))
+    reason = here.await_stack(path, "CREATE_FAILED")["stack_status_reason"]
     assert "the other Heat answered 400: The Resource Type (No::Such) could not be found." in reason
     assert here.heat("DELETE", path).status == 204

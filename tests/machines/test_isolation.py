@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.agent_protocol import deploy, shown
 from support.server import served
 
 pytestmark = pytest.mark.slow
@@ -34,19 +35,12 @@ def web(machines, stoker):
 
 
 def start(stoker, script, **options):
-    config = {"group": "script", "config": script, "options": options}
-    config_id = stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
-    server = stoker.heat("GET", "/servers/limits").body["server"]["id"]
-    wanted = {"config_id": config_id, "server_id": server, "signal_transport": "STOKER_SIGNAL"}
-    return stoker.heat("POST", "/software_deployments", wanted).body["software_deployment"]["id"]
+    return deploy(stoker, stoker.heat("GET", "/servers/limits").body["server"]["id"], script, options=options)
 
 
-def result(stoker, id):
-    def show():
-        return stoker.heat("GET", f"/software_deployments/{id}").body["software_deployment"]
-
-    stoker.until(lambda: show()["status"] != "IN_PROGRESS")
-    return show()
+def result(stoker, deployment):
+    stoker.until(lambda: shown(stoker, deployment)["status"] != "IN_PROGRESS")
+    return shown(stoker, deployment)
 
 
 def scopes(web):
@@ -54,40 +48,40 @@ def scopes(web):
 
 
 def test_the_limits_of_a_run_are_those_of_its_scope(stoker, web):
-    id = start(stoker, LIMITS, user="nobody", memory_max="64M", tasks_max=50, nice=3)
-    shown = result(stoker, id)
-    assert shown["status"] == "COMPLETE", shown
-    assert shown["output_values"]["deploy_stdout"].split() == [str(64 * 1024**2), "51", "nobody", "3"]
+    deployment = start(stoker, LIMITS, user="nobody", memory_max="64M", tasks_max=50, nice=3)
+    ended = result(stoker, deployment)
+    assert ended["status"] == "COMPLETE", ended
+    assert ended["output_values"]["deploy_stdout"].split() == [str(64 * 1024**2), "51", "nobody", "3"]
     assert scopes(web) == ""
 
 
 @pytest.mark.parametrize("user", ["root", "nobody"])
 def test_the_reason_of_a_run_beyond_its_memory_names_the_limit(stoker, web, user):
-    shown = result(stoker, start(stoker, HOG, user=user, memory_max="64M"))
-    assert (shown["status"], shown["output_values"]["deploy_status_code"]) == ("FAILED", 137)
-    assert "exceeded memory_max 64M" in shown["status_reason"]
+    ended = result(stoker, start(stoker, HOG, user=user, memory_max="64M"))
+    assert (ended["status"], ended["output_values"]["deploy_status_code"]) == ("FAILED", 137)
+    assert "exceeded memory_max 64M" in ended["status_reason"]
 
 
 def test_the_share_of_cpu_time_is_limited(stoker, web):
     script = "#!/bin/sh\ncat /sys/fs/cgroup/cpu$(sed -n 's/.*:cpu://p' /proc/self/cgroup)/cpu.cfs_quota_us\n"
-    shown = result(stoker, start(stoker, script, cpu_max="50%"))
-    assert shown["output_values"]["deploy_stdout"] == "50000\n"
+    ended = result(stoker, start(stoker, script, cpu_max="50%"))
+    assert ended["output_values"]["deploy_stdout"] == "50000\n"
 
 
 def test_a_scope_ends_with_the_cancellation_of_its_run(stoker, web):
-    id = start(stoker, "#!/bin/sh\ntouch /tmp/begun; sleep 1000\n", memory_max="64M", user="nobody")
+    deployment = start(stoker, "#!/bin/sh\ntouch /tmp/begun; sleep 1000\n", memory_max="64M", user="nobody")
     web.until("test", "-e", "/tmp/begun")
     assert scopes(web).startswith("stoker-run-")
-    stoker.run("deployment", "cancel", id)
-    assert result(stoker, id)["output_values"]["deploy_status_code"] == 143
+    stoker.run("deployment", "cancel", deployment["id"])
+    assert result(stoker, deployment)["output_values"]["deploy_status_code"] == 143
     web.until("sh", "-c", "! systemctl list-units --all --plain --no-legend 'stoker-run-*' | grep .")
 
 
 def test_an_agent_that_was_killed_ends_the_scopes_of_its_runs_at_its_next_start(stoker, web):
-    id = start(stoker, DAEMON, memory_max="64M", user="nobody")
+    deployment = start(stoker, DAEMON, memory_max="64M", user="nobody")
     web.until("sh", "-c", "test $(wc -l </tmp/pids) = 2")
     web.run(["systemctl", "kill", "--kill-whom=main", "--signal=KILL", "stoker-agent"])
-    assert result(stoker, id)["output_values"]["deploy_status_code"] == 137
+    assert result(stoker, deployment)["output_values"]["deploy_status_code"] == 137
     web.until("sh", "-c", "! kill -0 $(cat /tmp/pids)")
     web.until("sh", "-c", "! systemctl list-units --all --plain --no-legend 'stoker-run-*' | grep .")
 
@@ -97,8 +91,8 @@ def test_without_a_system_bus_the_agent_refuses_limits(stoker, web):
     web.run(["mv", "/usr/bin/systemd-run", "/usr/bin/systemd-run.away"])
     web.run(["systemctl", "restart", "stoker-agent"])
     try:
-        shown = result(stoker, start(stoker, HOG, memory_max="64M"))
-        assert "memory_max cannot be enforced on this server" in shown["status_reason"]
+        ended = result(stoker, start(stoker, HOG, memory_max="64M"))
+        assert "memory_max cannot be enforced on this server" in ended["status_reason"]
     finally:
         web.run(["mv", "/usr/bin/systemd-run.away", "/usr/bin/systemd-run"])
         web.run(["systemctl", "restart", "stoker-agent"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.agent_protocol import deploy, shown
 from support.server import served
 
 pytestmark = pytest.mark.slow
@@ -21,13 +22,9 @@ CONFIGS = {
 
 def fail(stoker, server, group, config):
     """Deploy a config to a server, and return the reason of its failure."""
-    config = stoker.heat("POST", "/software_configs", {"group": group, "config": config}).body["software_config"]
-    body = {"config_id": config["id"], "server_id": server, "signal_transport": "STOKER_SIGNAL"}
-    path = (
-        f"/software_deployments/{stoker.heat('POST', '/software_deployments', body).body['software_deployment']['id']}"
-    )
-    stoker.until(lambda: stoker.heat("GET", path).body["software_deployment"]["status"] == "FAILED")
-    return stoker.heat("GET", path).body["software_deployment"]["status_reason"]
+    deployment = deploy(stoker, server, config, group=group)
+    stoker.until(lambda: shown(stoker, deployment)["status"] == "FAILED")
+    return shown(stoker, deployment)["status_reason"]
 
 
 def test_runs_of_the_agents_user_start_the_commands_of_the_rules_as_root_and_no_others(machines, sudo_base, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from stoker.objects import tempurl
 from support.accounts import Account
-from support.backends import CLIENT, ask, created, greeting, outputs, status, until_document
+from support.backends import CLIENT, ask, greeting, until_document
 from support.server import Served
 from support.templates import define, template
 
@@ -37,8 +37,8 @@ def server_of(stoker: Served, stack: str) -> str:
 
 @pytest.fixture(scope="module")
 def objects(stoker) -> Place:
-    stack = created(stoker, "objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
-    url = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+    stack = stoker.create_stack("objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+    url = stoker.outputs(stack)["agent"]["request"]["metadata_url"]
     until_document(stoker, url, "world")
     path = urlsplit(url).path
     return Place(stack, server_of(stoker, stack), path.rpartition("/")[0], path, url)
@@ -46,8 +46,8 @@ def objects(stoker) -> Place:
 
 @pytest.fixture(scope="module")
 def queue(stoker) -> str:
-    stack = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
-    return outputs(stoker, stack)["agent"]["zaqar"]["queue_id"]
+    stack = stoker.create_stack("queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+    return stoker.outputs(stack)["agent"]["zaqar"]["queue_id"]
 
 
 def refusals(stoker: Served, server_id: str | None = None) -> list[dict[str, Any]]:
@@ -117,30 +117,16 @@ def test_agents_queues_refuse_other_writers(stoker, member, queue):
 @pytest.mark.parametrize("kind", ["OS::Zaqar::Queue", "OS::Zaqar::Subscription"])
 def test_templates_cannot_write_to_agents_containers_and_queues(stoker, member: Account, queue, kind):
     said = {"name": queue} if kind.endswith("Queue") else {"queue_name": queue, "subscriber": "http://8.8.8.8/"}
-    body = {
-        "stack_name": f"steals-{uuid.uuid4().hex[:8]}",
-        "template": template({"it": define(kind, **said)}),
-    }
-    made = member.heat("POST", "/stacks", body)
-    assert made.status == 201, made.raw
-    path = f"/stacks/{body['stack_name']}/{made.body['stack']['id']}"
-    stoker.until(lambda: status(stoker, path) == "CREATE_FAILED")
-    reason = stoker.heat("GET", path).body["stack"]["stack_status_reason"]
+    path = member.create_stack(f"steals-{uuid.uuid4().hex[:8]}", template({"it": define(kind, **said)}))
+    reason = stoker.await_stack(path, "CREATE_FAILED")["stack_status_reason"]
     assert "belongs to a server or a deployment" in reason
     assert any(each["action"] == kind for each in refusals(stoker))
 
 
 def test_events_cannot_be_sent_to_an_agents_queue(stoker, member, queue):
     sinks = {"event_sinks": [{"type": "zaqar-queue", "target": queue}]}
-    body = {
-        "stack_name": f"sinks-{uuid.uuid4().hex[:8]}",
-        "template": template({"it": {"type": "OS::Heat::None"}}),
-        "environment": sinks,
-    }
-    made = member.heat("POST", "/stacks", body)
-    assert made.status == 201, made.raw
-    path = f"/stacks/{body['stack_name']}/{made.body['stack']['id']}"
-    stoker.until(lambda: status(stoker, path) == "CREATE_COMPLETE")
+    nothing = template({"it": {"type": "OS::Heat::None"}})
+    stoker.await_stack(member.create_stack(f"sinks-{uuid.uuid4().hex[:8]}", nothing, environment=sinks))
     assert any(each["action"] == "event_sinks" for each in refusals(stoker))
 
 
@@ -148,6 +134,6 @@ def test_the_writer_of_a_result_is_audited(stoker, objects):
     (run,) = until_document(stoker, objects.url, "world")
     answer = ask("PUT", run["deploy_signal_id"], {"deploy_status_code": 0})
     assert answer.status == 201, answer.raw
-    stoker.until(lambda: status(stoker, objects.stack) == "CREATE_COMPLETE")
+    stoker.await_stack(objects.stack)
     entries = [each for each in stoker.heat("GET", "/audit").body["audit"] if each["action"] == "signal by object"]
     assert [(each["actor"], each["outcome"]) for each in entries] == [("the agent of d0", "ALLOWED")]

@@ -55,13 +55,11 @@ def test_a_known_key_may_send_a_large_signal(stoker, member):
     handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "CFN_SIGNAL"}}
     outputs = {"signal": {"value": {"get_attr": ["h", "signal"]}}}
     template = {"heat_template_version": "2018-08-31", "resources": {"h": handle}, "outputs": outputs}
-    name = f"cfn-{secrets.token_hex(4)}"
-    stack = member.heat("POST", "/stacks", {"stack_name": name, "template": template}).body["stack"]["id"]
-    shown = member.heat("GET", f"/stacks/{name}/{stack}/outputs/signal").body["output"]["output_value"]
-    url = json.loads(shown)["alarm_url"]
+    stack = member.create_stack(f"cfn-{secrets.token_hex(4)}", template)
+    url = json.loads(member.outputs(stack)["signal"])["alarm_url"]
     answer = stoker.request("PUT", url.removeprefix(stoker.url), {"status": "SUCCESS", "data": "x" * 300_000})
     assert answer.status == 200, answer.raw
-    assert member.heat("DELETE", f"/stacks/{name}/{stack}").status == 204
+    assert member.heat("DELETE", stack).status == 204
 
 
 def test_a_form_has_at_most_100_fields(stoker, key):

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, own_agent
-from support.backends import CLIENT, ask, created, outputs, status
+from support.backends import CLIENT, ask
 from support.http_stub import Answering, Asked, Said, answering, forward
 from support.server import Served, served, served_on
 from support.templates import config, deployment, server, template
@@ -79,7 +79,7 @@ def document(stoker: Served, stack: str, *names: str) -> dict[str, Any]:
     found: list[Any] = []
 
     def there() -> bool:
-        known = outputs(stoker, stack)["agent"]
+        known = stoker.outputs(stack)["agent"]
         if "request" in known["collectors"]:
             got = ask("GET", known["request"]["metadata_url"])
             found[:] = [got.body] if got.raw else []
@@ -116,12 +116,12 @@ def test_an_agent_takes_only_what_stoker_signed_for_it(carried, evil, tmp_path: 
     (stoker, carrier), name = carried, f"forged-{kind}"
     carrier.documents = None
     OwnAgent(tmp_path).enroll(stoker, name)
-    stack = created(stoker, name, stack_of(name, kind, "one"))
-    known = outputs(stoker, stack)["agent"]
+    stack = stoker.create_stack(name, stack_of(name, kind, "one"))
+    known = stoker.outputs(stack)["agent"]
     source = {"object": "request", "queue": "zaqar"}[kind]
     with own_agent(tmp_path, {source: known[source]}, "--sources", source) as agent:
         first = document(stoker, stack, "one")
-        other = created(stoker, f"{name}-other", stack_of(f"{name}-other", kind, "other"))
+        other = stoker.create_stack(f"{name}-other", stack_of(f"{name}-other", kind, "other"))
         foreign = document(stoker, other, "other")
 
         forged = copy.deepcopy(first)
@@ -153,13 +153,13 @@ def test_an_agent_takes_only_what_stoker_signed_for_it(carried, evil, tmp_path: 
 
         # In a queue, what is forged does not keep what is genuine from its server.
         carrier.documents = [first, attacks[0][0]] if kind == "queue" else [first]
-        until(stoker, agent, lambda: status(stoker, stack) == "CREATE_COMPLETE")
+        until(stoker, agent, lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE")
         assert stoker.heat("PUT", stack, {"template": stack_of(name, kind, "one", "two")}).status == 202
         carrier.documents = None
         second = document(stoker, stack, "one", "two")
         assert second[SECTION]["revision"] > first[SECTION]["revision"]
         carrier.documents = [second, first] if kind == "queue" else [second]
-        until(stoker, agent, lambda: status(stoker, stack) == "UPDATE_COMPLETE")
+        until(stoker, agent, lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE")
 
         carrier.documents = [first]
         until_said(stoker, agent, "is older", agent.log.count("is older") + 1)
@@ -182,40 +182,40 @@ def test_revisions_grow_whatever_the_transport_and_the_agent(each_database, tmp_
     stoker, name = each_database, "grows"
     machine = stack_of(name, "object", "one")
     machine["outputs"]["boot"] = {"value": {"get_attr": ["server", "user_data"]}}
-    stack = created(stoker, name, machine)
+    stack = stoker.create_stack(name, machine)
     first = document(stoker, stack, "one")
     (key,) = (
         part.get_payload(decode=True).decode()
-        for part in message(outputs(stoker, stack)["boot"]).walk()
+        for part in message(stoker.outputs(stack)["boot"]).walk()
         if part.get_filename() == "stoker-document-key"
     )
     assert key not in json.dumps(first)
     tmp_path.joinpath("key").write_text(key)
     refused = stoker.request("GET", "/agent/v1/document", None, {"Authorization": f"Bearer {key}"})
     assert refused.status == 401, "a key that documents are verified with opens nothing"
-    known = outputs(stoker, stack)["agent"]
+    known = stoker.outputs(stack)["agent"]
     words = ("--document-key", str(tmp_path / "key"))
     with own_agent(tmp_path / "booted", {"request": known["request"]}, *words) as agent:
         agent.start()
-        until(stoker, agent, lambda: status(stoker, stack) == "CREATE_COMPLETE")
+        until(stoker, agent, lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE")
         machine["resources"]["server"]["properties"]["software_config_transport"] = "ZAQAR_MESSAGE"
         machine["resources"]["two"] = deployment(signal_transport="CFN_SIGNAL", input_values={"who": "two"})
         assert stoker.heat("PUT", stack, {"template": machine}).status == 202
-        until(stoker, agent, lambda: status(stoker, stack) == "UPDATE_COMPLETE")
+        until(stoker, agent, lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE")
         stoker.until(lambda: agent.kept["order"] == ["stoker", "zaqar"])
         second = document(stoker, stack, "one", "two")
         assert sorted(agent.lines()) == ["one", "two"]
         assert "refused" not in agent.log
         assert "believed" not in agent.log
         assert key not in agent.log
-    with own_agent(tmp_path / "enrolled", {"zaqar": outputs(stoker, stack)["agent"]["zaqar"]}) as agent:
+    with own_agent(tmp_path / "enrolled", {"zaqar": stoker.outputs(stack)["agent"]["zaqar"]}) as agent:
         agent.enroll(stoker, name)
         agent.words = (*agent.words, "--sources", "zaqar")
         third = document_signed_after(stoker, stack, second[SECTION]["revision"])
         machine["resources"]["three"] = deployment(signal_transport="CFN_SIGNAL", input_values={"who": "three"})
         agent.start()
         assert stoker.heat("PUT", stack, {"template": machine}).status == 202
-        stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE" and "three" in agent.lines(), 60)
+        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE" and "three" in agent.lines(), 60)
     revisions = [each[SECTION]["revision"] for each in (first, second, third)]
     assert revisions == sorted(set(revisions))
 
@@ -263,4 +263,4 @@ def test_a_site_may_require_that_agents_verify(tmp_path) -> None:
         ):
             answer = made(agent, transport)
             assert answer.status == 201, answer.raw
-            assert section in outputs(stoker, path(answer))["agent"]["collectors"], (agent, transport)
+            assert section in stoker.outputs(path(answer))["agent"]["collectors"], (agent, transport)

@@ -63,10 +63,8 @@ def test_the_error_names_the_property(member):
 
 
 def test_the_error_of_an_update_repeats_no_secret_value(stoker, member):
-    body = {"stack_name": "updated", "template": template({}), "parameters": {"word": "first-word"}}
-    made = member.heat("POST", "/stacks", body)
-    stack = f"/stacks/updated/{made.body['stack']['id']}"
-    stoker.until(lambda: "COMPLETE" in member.heat("GET", stack).raw.decode())
+    stack = member.create_stack("updated", template({}), parameters={"word": "first-word"})
+    stoker.await_stack(stack)
     for verb in ("PUT", "PATCH"):
         changed = {"template": WRONG["a type"], "parameters": {"word": HIDDEN}}
         answer = member.heat(verb, stack, changed)
@@ -87,9 +85,8 @@ def test_a_secret_input_of_a_template_is_marked(stoker, member, reader):
         deployed = {"config": {"get_resource": name}, "server": f"a-server-{number}", "signal_transport": "NO_SIGNAL"}
         resources[f"run-{name}"] = define("OS::Heat::SoftwareDeployment", **deployed)
     said = {"heat_template_version": "2018-08-31", "resources": resources}
-    made = member.heat("POST", "/stacks", {"stack_name": "inputs", "template": said})
-    stack = f"/stacks/inputs/{made.body['stack']['id']}"
-    stoker.until(lambda: "CREATE_COMPLETE" in member.heat("GET", stack).raw.decode())
+    stack = member.create_stack("inputs", said)
+    stoker.await_stack(stack)
     assert HIDDEN not in member.heat("GET", f"{stack}/template").raw.decode()
     for number in range(len(kinds)):
         (shown,) = reader.heat("GET", f"/software_deployments/metadata/a-server-{number}").body["metadata"]

@@ -146,11 +146,11 @@ def test_a_reader_cannot_signal_through_cloudformations_api(stoker, owner):
         "heat_template_version": "2018-08-31",
         "resources": {"handle": {"type": "OS::Heat::WaitConditionHandle"}},
     }
-    stack = owner.heat("POST", "/stacks", {"stack_name": "signalled", "template": template}).body["stack"]["id"]
-    arn = f"arn:openstack:heat::{owner.project}:stacks"
-    path = f"/cfn/v1/signal/{quote(arn, safe='')}/signalled/{stack}/resources/handle"
+    stack = owner.create_stack("signalled", template)
+    arn = quote(f"arn:openstack:heat::{owner.project}:stacks", safe="")
+    path = f"/cfn/v1/signal/{arn}/{stack.removeprefix('/stacks/')}/resources/handle"
     assert reader.request("POST", path, {"id": "1", "data": "reader"}).status == 403
-    metadata = f"/stacks/signalled/{stack}/resources/handle/metadata"
+    metadata = f"{stack}/resources/handle/metadata"
     assert owner.heat("GET", metadata).body["metadata"] == {}
     assert owner.request("POST", path, {"id": "1", "data": "member"}).status == 200
     assert owner.heat("GET", metadata).body["metadata"]["1"]["data"] == "member"

@@ -187,15 +187,9 @@ def test_stokers_agents_and_calls_verify_the_certificate(secure):
         "stack": define("OS::Heat::Stack", template=json.dumps(inner)),
     }
     outputs = {"words": {"value": {"get_attr": ["run", "words"]}}}
-    body = {"stack_name": "tls", "template": template(resources, outputs=outputs)}
-    stack = secure.heat("POST", "/stacks", body).body["stack"]["id"]
-
-    def shown():
-        return secure.heat("GET", f"/stacks/tls/{stack}").body["stack"]
-
-    secure.until(lambda: shown()["stack_status"] != "CREATE_IN_PROGRESS", 90)
-    assert shown()["stack_status"] == "CREATE_COMPLETE", shown()["stack_status_reason"]
-    assert [each["output_value"] for each in shown()["outputs"]] == ["ran over TLS"]
+    stack = secure.create_stack("tls", template(resources, outputs=outputs))
+    secure.await_stack(stack)
+    assert secure.outputs(stack) == {"words": "ran over TLS"}
 
 
 def test_a_booting_server_verifies_with_the_ca_in_its_user_data(secure, tmp_path):

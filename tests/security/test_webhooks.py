@@ -75,14 +75,8 @@ def test_internal_addresses_are_refused_in_changes_and_templates(stoker, member)
     properties = {"queue_name": "change", "subscriber": "http://127.0.0.1:1/"}
     resources = {"it": define("OS::Zaqar::Subscription", **properties)}
     template = {"heat_template_version": "2018-08-31", "resources": resources}
-    name = f"s-{uuid.uuid4().hex[:8]}"
-    made = member.heat("POST", "/stacks", {"stack_name": name, "template": template})
-    path = f"/stacks/{name}/{made.body['stack']['id']}"
-
-    def reason() -> str:
-        return str(stoker.heat("GET", path).body["stack"]["stack_status_reason"])
-
-    stoker.until(lambda: "webhook_networks" in reason())
+    path = member.create_stack(f"s-{uuid.uuid4().hex[:8]}", template)
+    assert "webhook_networks" in stoker.await_stack(path, "CREATE_FAILED")["stack_status_reason"]
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "[2606:4700::1111]", "134744072", "[::ffff:8.8.8.8]"])

@@ -6,13 +6,13 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from support.server import Answer, Served
+from support.server import Answer, HeatClient, Served
 
 PASSWORD = "correct horse battery staple"
 
 
 @dataclass(frozen=True)
-class Account:
+class Account(HeatClient):
     """A user with a token that is scoped to ``project``."""
 
     stoker: Served
@@ -22,7 +22,6 @@ class Account:
     token: str
 
     def heat(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Call a path below /v1/{project} of the account's project."""
         return self.request(verb, f"/v1/{self.project}{path}", body, **headers)
 
     def request(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:

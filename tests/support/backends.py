@@ -78,28 +78,10 @@ def greetings(
     return template(resources, outputs=outputs)
 
 
-def created(stoker: Served, name: str, said: dict[str, Any]) -> str:
-    """Create a stack and return its path."""
-    answer = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
-    assert answer.status == 201, answer.raw
-    return f"/stacks/{name}/{answer.body['stack']['id']}"
-
-
-def outputs(stoker: Served, stack: str) -> dict[str, Any]:
-    """Return the outputs of a stack by name."""
-    shown = stoker.heat("GET", stack).body["stack"]["outputs"]
-    return {output["output_key"]: output["output_value"] for output in shown}
-
-
 def sections(stoker: Served, stack: str) -> dict[str, Any]:
     """Return what the configuration of the server's agent has for each collector."""
-    known = outputs(stoker, stack)["agent"]
+    known = stoker.outputs(stack)["agent"]
     return {name: known[name] for name in known["collectors"] if name != "local"}
-
-
-def status(stoker: Served, stack: str) -> str:
-    """Return the status of a stack."""
-    return str(stoker.heat("GET", stack).body["stack"]["stack_status"])
 
 
 def runs(document: Mapping[str, Any]) -> list[dict[str, Any]]:

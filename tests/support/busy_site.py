@@ -91,7 +91,7 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
     web = [servers[f"web{number}"] for number in range(WEB)]
     ended = _patch(stoker, patch, web)
     _ok(stoker, "PUT", f"/stacks/shop/{stack}", {"template": _shop("2.4.1"), "disable_rollback": True})
-    _until_ended(stoker, "shop", stack, "UPDATE_FAILED")
+    stoker.await_stack(f"/stacks/shop/{stack}", "UPDATE_FAILED", 180)
     wait = f"#!/bin/sh\necho 'Dumping catalog'\nwhile [ ! -e {folder}/go ]; do sleep 0.2; done\necho done\n"
     backup = _create_config(stoker, "Backup of databases", wait)
     _create_config(stoker, "Check of databases", "#!/bin/sh\necho 'schema 41 is current'\n")
@@ -165,11 +165,10 @@ def _create_platform(stoker: Served) -> str:
         parameters={"part": {"type": "string"}},
     )
     parts = {name: define("part.yaml", part=name) for name in ("cache", "queue", "search")}
-    body = {"stack_name": "platform", "template": template(parts), "files": {"part.yaml": json.dumps(part)}}
-    answer = _ok(stoker, "POST", "/stacks", {**body, "disable_rollback": True})
-    id = str(answer["stack"]["id"])
-    _until_ended(stoker, "platform", id, "CREATE_FAILED")
-    return id
+    files = {"part.yaml": json.dumps(part)}
+    path = stoker.create_stack("platform", template(parts), files=files, disable_rollback=True)
+    stoker.await_stack(path, "CREATE_FAILED", 180)
+    return path.rpartition("/")[2]
 
 
 def _monitoring() -> dict[str, Any]:
@@ -185,19 +184,9 @@ def _monitoring() -> dict[str, Any]:
 
 def _create_stack(stoker: Served, name: str, body: dict[str, Any]) -> str:
     """Create a stack, wait until it is complete, and return its id."""
-    answer = _ok(stoker, "POST", "/stacks", {"stack_name": name, "template": body, "disable_rollback": True})
-    id = str(answer["stack"]["id"])
-    _until_ended(stoker, name, id, "CREATE_COMPLETE")
-    return id
-
-
-def _until_ended(stoker: Served, name: str, id: str, wanted: str) -> None:
-    def has_ended() -> bool:
-        status = stoker.heat("GET", f"/stacks/{name}/{id}").body["stack"]["stack_status"]
-        assert status == wanted or not status.endswith(("_FAILED", "UPDATE_COMPLETE")), status
-        return bool(status == wanted)
-
-    stoker.until(has_ended, 180)
+    path = stoker.create_stack(name, body, disable_rollback=True)
+    stoker.await_stack(path, seconds=180)
+    return path.rpartition("/")[2]
 
 
 def _create_config(stoker: Served, name: str, script: str) -> str:

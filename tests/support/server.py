@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -49,8 +50,42 @@ class Answer:
         return json.loads(self.raw) if self.raw else None
 
 
+class HeatClient(ABC):
+    """Who calls Heat's API in one project. Paths are those below the project's."""
+
+    @abstractmethod
+    def heat(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Call a path below /v1/{project}. Redirects are returned, not followed."""
+
+    def create_stack(self, name: str, template: Any, **more: Any) -> str:
+        """Create a stack and return its path."""
+        answer = self.heat("POST", "/stacks", {"stack_name": name, "template": template, **more})
+        assert answer.status == 201, answer.raw
+        return f"/stacks/{name}/{answer.body['stack']['id']}"
+
+    def stack(self, path: str) -> dict[str, Any]:
+        """Return the current state of a stack."""
+        stack: dict[str, Any] = self.heat("GET", path).body["stack"]
+        return stack
+
+    def await_stack(self, path: str, status: str = "CREATE_COMPLETE", seconds: float = 90) -> dict[str, Any]:
+        """Wait until the stack has this status, and return the stack. Another end is an error."""
+
+        def has_status() -> bool:
+            stack = self.stack(path)
+            assert stack["stack_status"] == status or not stack["stack_status"].endswith("_FAILED"), stack
+            return bool(stack["stack_status"] == status)
+
+        waiting.until(has_status, seconds, lambda: f"{path} is not {status}")
+        return self.stack(path)
+
+    def outputs(self, path: str) -> dict[str, Any]:
+        """Return the outputs of a stack by name."""
+        return {output["output_key"]: output["output_value"] for output in self.stack(path)["outputs"]}
+
+
 @dataclass
-class Served:
+class Served(HeatClient):
     """A server process. ``environment`` has the OS_* variables of the administrator and none of the developer's."""
 
     folder: Path
@@ -179,7 +214,6 @@ class Served:
         return str(self.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["project"]["id"])
 
     def heat(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Call a path below /v1/{project} with the administrator's token. Redirects are returned, not followed."""
         return self.request(verb, f"/v1/{self.project}{path}", body, {"X-Auth-Token": self.token, **headers})
 
     def request(

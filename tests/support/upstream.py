@@ -6,7 +6,6 @@ All programs are the real releases from PyPI, configured to use a folder instead
 
 from __future__ import annotations
 
-import configparser
 import os
 import shutil
 import stat
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.agents import collect_config
 from support.installations import Installation, run
 from support.processes import end
 
@@ -92,7 +92,7 @@ class UpstreamAgent:
         for hook in self.release.glob("heat-config-*/install.d/hook-*.py"):
             _program(hooks / hook.stem.removeprefix("hook-"), hook.read_text())
         (steps / "55-heat-config").chmod(0o755)
-        self._write(self.sections)
+        collect_config(self.configuration, self.sections).chmod(0o600)
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))},
             "HOME": str(root),
@@ -109,15 +109,6 @@ class UpstreamAgent:
             "HEAT_SCRIPT_OUTPUTS": str(root / "outputs"),
             "HEAT_CONFIG_WORKING": str(root / "working"),
         }
-
-    def _write(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
-        parser = configparser.ConfigParser(interpolation=None)
-        parser["DEFAULT"] = {"collectors": ",".join(sections)}
-        for name, section in sections.items():
-            parser[name] = {key: str(value) for key, value in section.items() if value is not None}
-        with self.configuration.open("w") as file:
-            parser.write(file)
-        self.configuration.chmod(0o600)
 
 
 @contextmanager
