@@ -63,13 +63,6 @@ def test_ended_runs_start_the_next_targets_unless_too_many_have_failed(fleet):
     assert fleet.now(trigger).status == "FAILED"
 
 
-def test_reports_of_several_triggers_count_for_their_own(fleet):
-    first, second = fleet.trigger_over(2), fleet.trigger_over(3)
-    together(fleet, *(report(each) for each in (*fleet.running(second), *fleet.running(first))))
-    assert (fleet.exact(first)["complete"], fleet.exact(second)["complete"]) == (2, 3)
-    assert {fleet.now(first).status, fleet.now(second).status} == {"COMPLETE"}
-
-
 def test_late_repeated_and_unknown_reports_change_nothing(fleet):
     trigger = fleet.trigger_over(3)
     first, second, third = fleet.running(trigger)

@@ -168,18 +168,6 @@ def test_values_of_a_structured_deployment_are_inserted(fleet):
         assert fleet.world.read(configs.get, made.config_id, "p").config == {"a": {"y": 2}, "b": "TRIGGER"}
 
 
-def test_a_strict_structured_deployment_without_a_value_is_refused(fleet):
-    (server,) = fleet.servers(1)
-    config = define("OS::Heat::StructuredConfig", config={"a": {"get_input": "x"}})
-    run = on(server.id, input_values={"x": 1}, input_values_validate="STRICT")
-    run["type"] = "OS::Heat::StructuredDeployment"
-    fleet.world.create(template(config=config, run=run), "strict")
-    (other,) = fleet.servers(1)
-    fleet.trigger(stack="strict", resource="run")
-    with pytest.raises(UserParameterMissing, match="x"):
-        fleet.trigger(stack="strict", resource="config", servers=[other.id])
-
-
 def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
     (server,) = fleet.servers(1)
     told = ("timeout", "status_aware", "signal_id", "signal_verb", "stack_id", "action")
