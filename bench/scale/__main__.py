@@ -55,14 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kill", action="store_true", help="restart: kill the process instead of stopping it")
     parser.add_argument("--command", default="", help="outage: a shell command that takes a part of the site away")
     args = parser.parse_args(arguments)
-    options = cases.Options(
-        agents=args.agents,
-        workers=args.workers,
-        postgresql=args.postgresql,
-        seconds=args.seconds,
-        kill=args.kill,
-        command=args.command,
-    )
+    options = cases.Options(**{name: value for name, value in vars(args).items() if name != "case"})
     try:
         result = _CASES[args.case](options)
     except (SwarmFailed, TimeoutError, ValueError) as error:

@@ -9,16 +9,9 @@ import pytest
 import stoker_agent
 from support.agent_programs import build_agent
 from support.agents import own_agent
-from support.server import served
 
 pytestmark = pytest.mark.slow
 VERSION = stoker_agent.__version__
-
-
-@pytest.fixture
-def stoker(tmp_path, database_url):
-    with served(tmp_path, database=database_url) as running:
-        yield running
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 
 from support.agent_protocol import deploy, shown
 from support.agents import own_agent
-from support.server import served
 
 #: Ends only when it must, as does its child.
 DEAF = (
@@ -18,12 +17,6 @@ DEAF = (
 )
 HEARING = "#!/bin/sh\nsleep 1000 & echo $! >>$WORK/pids; echo $$ >>$WORK/pids; wait\n"
 CLEANUP = {"on_cancel": "#!/bin/sh\necho cleaned; echo done >>$WORK/cleaned\n"}
-
-
-@pytest.fixture
-def stoker(tmp_path, database_url):
-    with served(tmp_path, database=database_url) as running:
-        yield running
 
 
 @pytest.fixture

@@ -9,16 +9,10 @@ import pytest
 
 from support.accounts import create_account, create_project
 from support.agents import OwnAgent, enrolled_agent
-from support.server import Answer, Served, served
+from support.server import Answer, Served
 from support.templates import define
 
 Ask = Callable[..., Answer]
-
-
-@pytest.fixture
-def stoker(tmp_path, database_url) -> Iterator[Served]:
-    with served(tmp_path, database=database_url) as running:
-        yield running
 
 
 def stranger(stoker: Served, name: str) -> tuple[str, Ask]:

@@ -26,7 +26,7 @@ from stoker.store import servers
 from stoker.store.open import Store
 from stoker.store.tx import Tx, TxCallbacks, Wake
 from stoker.work import Work
-from support.rows import add_resource
+from support.tables import add_resource
 from support.work import count_jobs
 
 pytestmark = pytest.mark.slow

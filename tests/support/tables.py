@@ -106,3 +106,20 @@ def read_rows(tx: Any, table: str) -> list[dict[str, Any]]:
     names = list(columns(tx, table))
     selected = ", ".join(quote(name) for name in names)
     return [dict(zip(names, row, strict=True)) for row in tx.fetch_all(sql(f"SELECT {selected} FROM {table}"), {})]
+
+
+def add_resource(store: Any, *, stack_id: str, resource_id: str) -> None:
+    """Add a resource, and its stack if it does not exist."""
+
+    def add(tx: Any) -> None:
+        if tx.execute_fast(sql("SELECT 1 FROM stacks WHERE id = :id"), {"id": stack_id}) is None:
+            _add(tx, "stacks", id=stack_id, root_id=stack_id)
+        _add(tx, "resources", id=resource_id, stack_id=stack_id, name=resource_id)
+
+    store.write(add)
+
+
+def _add(tx: Any, table: str, **values: Any) -> None:
+    """Insert ``values`` with the empty value of every other column that is not nullable."""
+    row = {name: column.a_value("") for name, column in columns(tx, table).items()} | values
+    tx.execute_fast(insert(table, *row), row)
