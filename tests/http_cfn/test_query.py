@@ -34,7 +34,7 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def key(stoker) -> tuple[str, str]:
-    return create_key(stoker.heat)
+    return create_key(stoker)
 
 
 def call(stoker: Served, **params: str) -> Answer:

@@ -22,7 +22,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 @pytest.fixture(scope="module")
 def key(member: Account) -> tuple[str, str]:
     """The EC2 key of an agent: access and secret."""
-    return create_key(member.heat)
+    return create_key(member)
 
 
 def form_of(stoker: Served, key: tuple[str, str], **params: str) -> bytes:

@@ -101,18 +101,7 @@ def test_two_projects_in_one_session_do_not_mix(stoker, member):
     name, second = "only-in-the-first", create_project(stoker)
     browser = Browser(stoker)
     browser.sign_in("admin", stoker.environment["OS_PASSWORD"])
-    role = next(
-        role["id"]
-        for role in stoker.request("GET", "/identity/v3/roles", headers={"X-Auth-Token": stoker.token}).body["roles"]
-        if role["name"] == "member"
-    )
-    me = stoker.request(
-        "GET", "/identity/v3/auth/tokens", headers={"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
-    ).body["token"]["user"]["id"]
-    granted = stoker.request(
-        "PUT", f"/identity/v3/projects/{second}/users/{me}/roles/{role}", headers={"X-Auth-Token": stoker.token}
-    )
-    assert granted.status == 204
+    stoker.run("user", "grant", "admin", "--project", second, "--role", "member")
     browser.open(second)
     browser.open(stoker.project)  # the newest tab is in the first project
     created = browser.api("POST", f"/v1/{stoker.project}/software_configs", {"name": name})

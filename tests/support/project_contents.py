@@ -121,14 +121,12 @@ def _stack(owner: Account, secret: str, hidden: str) -> dict[str, str]:
         },
         "outputs": {"shown": {"value": secret}},
     }
-    body = {"stack_name": _NAME, "template": template, "parameters": {"hidden": hidden}}
-    id = _ok(owner.heat("POST", "/stacks", body)).body["stack"]["id"]
-    path = f"/stacks/{_NAME}/{id}"
+    path = owner.create_stack(_NAME, template, parameters={"hidden": hidden})
     snapshot = _ok(owner.heat("POST", f"{path}/snapshots", {"name": secret})).body["id"]
     events = _ok(owner.heat("GET", f"{path}/resources/value/events")).body["events"]
     return {
         "stack_name": _NAME,
-        "stack_id": id,
+        "stack_id": path.rpartition("/")[2],
         "resource_name": "value",
         "output_key": "shown",
         "snapshot_id": snapshot,

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import urlencode
 
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
-from support.server import Answer, Served
+from support.server import HeatClient, Served
 from support.templates import server, template
 
 #: The parameters of an action that is answered with 400 if the caller is authenticated, otherwise with 403.
 INCOMPLETE = {"Action": "DescribeStackResource", "StackName": "unknown"}
 
 
-def create_key(heat: Callable[..., Answer]) -> tuple[str, str]:
-    """Create a stack with a server, by ``heat(verb, path, body)``; return the access key and secret of its agent."""
+def create_key(client: HeatClient) -> tuple[str, str]:
+    """Create a stack with a server. Return the access key and secret of its agent."""
     machine = server(f"signs-{uuid.uuid4().hex[:8]}")
     machine["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
     outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
-    name = machine["properties"]["name"]
-    body: dict[str, Any] = {"stack_name": name, "template": template({"server": machine}, outputs=outputs)}
-    stack = heat("POST", "/stacks", body).body["stack"]["id"]
-    agent = heat("GET", f"/stacks/{name}/{stack}/outputs/agent").body["output"]["output_value"]
+    stack = client.create_stack(machine["properties"]["name"], template({"server": machine}, outputs=outputs))
+    agent = client.outputs(stack)["agent"]
     return agent["cfn"]["access_key_id"], agent["cfn"]["secret_access_key"]
 
 
