@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from agent.conftest import shortened
-from support.agent_protocol import deploy, shown
+from support.agent_protocol import shown
 from support.agents import own_agent
 from support.server import served
 
@@ -22,7 +22,10 @@ def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_
         agent.program = shortened({"agent._UPKEEP_SECONDS": 0.2, "results.LOST_SECONDS": 0.5})
         agent.start()
         script = "#!/bin/sh\necho ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done\n"
-        deployment = deploy(stoker, agent.spoken.id, script)
+        config = stoker.heat("POST", "/software_configs", {"name": "c", "group": "script", "config": script}).body
+        body = {"config_id": config["software_config"]["id"], "server_id": agent.spoken.id, "action": "CREATE"}
+        created = stoker.heat("POST", "/software_deployments", {**body, "status": "IN_PROGRESS"}).body
+        deployment = created["software_deployment"]
 
         stoker.until(agent.lines)
         stoker.stop()
