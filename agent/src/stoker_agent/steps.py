@@ -352,6 +352,11 @@ def run_steps(
         raise SystemExit(str(error)) from None
 
 
+def by_steps(apply: Callable[[HookRun, Steps], None]) -> Callable[[HookRun], Result]:
+    """Make a function of steps the function of a hook for all modes."""
+    return functools.wraps(apply)(lambda run: apply_steps(run, apply))
+
+
 def apply_steps(run: HookRun, apply: Callable[[HookRun, Steps], None], memory: Optional[Memory] = None) -> Result:
     """
     Run a hook that consists of steps, in any mode: call ``apply``, or revert its changes if the deployment ends.

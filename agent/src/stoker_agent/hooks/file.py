@@ -22,21 +22,15 @@ import string
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from stoker_agent.hook_contract import HookError, HookRun, Result, as_text, choose_state
-from stoker_agent.steps import Steps, apply_steps
+from stoker_agent.hook_contract import HookError, HookRun, as_text, choose_state
+from stoker_agent.steps import Steps, by_steps
 
 _STATES = ("present", "directory", "link", "absent")
 
 
-def apply(run: HookRun) -> Result:
+@by_steps
+def apply(run: HookRun, steps: Steps) -> None:
     """Bring the file into the state. A file that the deployment has left for another path becomes as it was before."""
-    return apply_steps(run, _apply)
-
-
-check = preview = undo = apply
-
-
-def _apply(run: HookRun, steps: Steps) -> None:
     settings = run.settings("path")
     path = Path(str(settings["path"]))
     if not path.is_absolute() or path == Path("/"):
@@ -59,6 +53,9 @@ def _apply(run: HookRun, steps: Steps) -> None:
     else:
         steps.file(path, _content(run, settings), *rights, shows_new=True)
     steps.undo(keep=[str(path)])
+
+
+check = preview = undo = apply
 
 
 def _content(run: HookRun, settings: Dict[str, Any]) -> bytes:

@@ -16,24 +16,18 @@ from __future__ import annotations
 
 import shutil
 
-from stoker_agent.hook_contract import HookError, HookRun, Result, as_flag, as_list, choose_state
+from stoker_agent.hook_contract import HookError, HookRun, as_flag, as_list, choose_state
 from stoker_agent.packages import QUIET, Apt, find_manager
-from stoker_agent.steps import Steps, apply_steps
+from stoker_agent.steps import Steps, by_steps
 
 TOOLS = ("apt-get", "dnf")
 NEEDS_ROOT = True
 _STATES = ("present", "latest", "absent")
 
 
-def apply(run: HookRun) -> Result:
+@by_steps
+def apply(run: HookRun, steps: Steps) -> None:
     """Bring the packages into the state."""
-    return apply_steps(run, _apply)
-
-
-check = preview = undo = apply
-
-
-def _apply(run: HookRun, steps: Steps) -> None:
     settings = run.settings()
     names = as_list(settings.get("packages") or settings.get("name") or [], "packages")
     if not names:
@@ -52,3 +46,6 @@ def _apply(run: HookRun, steps: Steps) -> None:
         code = run.call([verb[0], "-s", *verb[1:], *names], QUIET)
         if code:
             raise HookError("apt-get cannot change the packages", code)
+
+
+check = preview = undo = apply

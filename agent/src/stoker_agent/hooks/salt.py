@@ -8,20 +8,18 @@ The config is the text of an SLS file, or a map of states. ``SALT_MINION_CONFIG`
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import shutil
-import threading
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Dict, List
 
 from stoker_agent.hook_contract import Change, HookRun, Result, write_file
 
 TOOLS = ("salt-call",)
 _MINION = "/etc/salt/minion"
-#: The pause between two looks at the log, and the time for its last lines.
-_PAUSE_SECONDS, _LAST_SECONDS = 0.2, 5.0
 #: The line of Salt's log at the beginning of a state. Salt does not log the number of all states.
 _STATE = re.compile(r"\[INFO .*\] Running state \[(?P<name>.*)\] at time [0-9:.]+$")
 
@@ -43,14 +41,23 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
     states = run.working / "states"
     text = run.config if isinstance(run.config, str) else json.dumps(run.config or {})
     write_file(states / f"{run.id}.sls", text)
-    with run.temporary("salt.log") as log, run.temporary("salt.json") as target:
+    begun = itertools.count(1)
+
+    def report(line: bytes) -> bool:
+        """Report the state that begins with this line of the log, if one does."""
+        match = _STATE.search(line.decode("utf-8", "replace"))
+        if match is not None:
+            run.report_progress(None, f"state {next(begun)}: {match['name']}")
+        return False
+
+    with run.temporary("salt.json") as target:
         argv = [os.environ.get("HEAT_SALT_CMD", "salt-call"), "--local", "--config-dir", str(_configure(run, states))]
         argv += ["--out", "json", "--out-file", str(target), "--log-level", "warning", "--retcode-passthrough"]
-        argv += ["--log-file", str(log), "--log-file-level", "info"]
+        argv += ["--log-file", "/dev/stdout", "--log-file-level", "info"]
         argv += ["--state-output", "changes", "state.sls", run.id, *arguments]
         try:
-            with _GrowingFile(log, _Progress(run).read):
-                code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
+            environment = {"heat_outputs_path": str(run.outputs_path)}
+            code = run.call(argv, environment, folder=run.working, passes=report)
         finally:
             for name in ("minion", "pillar"):
                 shutil.rmtree(str(run.working / name))  # they contain the inputs
@@ -68,48 +75,6 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
         changed=any(change.outcome == "changed" for change in changes),
         changes=changes,
     )
-
-
-class _GrowingFile:
-    """A log file that Salt writes. Inside the context, each new line goes to ``handle``."""
-
-    def __init__(self, path: Path, handle: Callable[[bytes], None]) -> None:
-        self._path = path
-        self._handle = handle
-        self._ended = threading.Event()
-
-    def __enter__(self) -> None:
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join(_LAST_SECONDS)
-
-    def _follow(self) -> None:
-        with self._path.open("rb") as file:
-            rest = b""
-            is_last = False
-            while not is_last:
-                is_last = self._ended.wait(_PAUSE_SECONDS)
-                *lines, rest = (rest + file.read()).split(b"\n")
-                for line in lines:
-                    self._handle(line)
-
-
-class _Progress:
-    """Reports the states whose beginnings are in Salt's log."""
-
-    def __init__(self, run: HookRun) -> None:
-        self._run = run
-        self._count = 0
-
-    def read(self, line: bytes) -> None:
-        """Report the state that begins with this line of the log, if one does."""
-        match = _STATE.search(line.decode("utf-8", "replace"))
-        if match is not None:
-            self._count += 1
-            self._run.report_progress(None, f"state {self._count}: {match['name']}")
 
 
 def _configure(run: HookRun, states: Path) -> Path:

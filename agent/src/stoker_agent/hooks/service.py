@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import time
 
-from stoker_agent.hook_contract import HookError, HookRun, Result, as_flag, as_seconds, choose_state, find_command
-from stoker_agent.steps import Steps, apply_steps
+from stoker_agent.hook_contract import HookError, HookRun, as_flag, as_seconds, choose_state, find_command
+from stoker_agent.steps import Steps, by_steps
 from stoker_agent.units import Unit
 
 TOOLS = ("systemctl",)
@@ -27,15 +27,9 @@ _STATES = ("started", "stopped", "restarted", "reloaded")
 _LONGEST_WAIT = 300.0
 
 
-def apply(run: HookRun) -> Result:
+@by_steps
+def apply(run: HookRun, steps: Steps) -> None:
     """Bring the unit into the state and wait until it is healthy."""
-    return apply_steps(run, _apply)
-
-
-check = preview = undo = apply
-
-
-def _apply(run: HookRun, steps: Steps) -> None:
     find_command("systemctl")
     settings = run.settings("name")
     name = str(settings["name"])
@@ -62,6 +56,9 @@ def _apply(run: HookRun, steps: Steps) -> None:
         unit.await_stable(wait)
     if settings.get("health"):
         _await_command(run, str(settings["health"]), health_timeout)
+
+
+check = preview = undo = apply
 
 
 def _await_command(run: HookRun, command: str, seconds: float) -> None:

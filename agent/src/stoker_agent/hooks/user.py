@@ -19,22 +19,16 @@ from pwd import struct_passwd
 from typing import Any, Dict, List
 
 from stoker_agent import files
-from stoker_agent.hook_contract import HookError, HookRun, Result, as_flag, as_list, choose_state
+from stoker_agent.hook_contract import HookError, HookRun, as_flag, as_list, choose_state
 from stoker_agent.reversible import find_account
-from stoker_agent.steps import Steps, apply_steps
+from stoker_agent.steps import Steps, by_steps
 
 NEEDS_ROOT = True
 
 
-def apply(run: HookRun) -> Result:
+@by_steps
+def apply(run: HookRun, steps: Steps) -> None:
     """Create, change or remove the account."""
-    return apply_steps(run, _apply)
-
-
-check = preview = undo = apply
-
-
-def _apply(run: HookRun, steps: Steps) -> None:
     settings = run.settings("name")
     name = str(settings["name"])
     if not name or name.startswith("-") or set(name) & set(":/\n ,"):
@@ -57,6 +51,9 @@ def _apply(run: HookRun, steps: Steps) -> None:
         _change(steps, account, wanted, groups)
     if settings.get("ssh_keys") is not None and account is not None:
         _write_keys(steps, account, as_list(settings["ssh_keys"], "ssh_keys"))
+
+
+check = preview = undo = apply
 
 
 def _change(steps: Steps, account: struct_passwd, wanted: Dict[str, Any], groups: List[str]) -> None:
