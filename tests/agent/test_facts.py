@@ -122,17 +122,6 @@ def test_a_version_is_read_once_until_its_program_changes(tmp_path, monkeypatch)
     assert "puppet" not in restarted.list_versions(read=True)
 
 
-def test_facts_that_are_too_large_are_sent_without_those_of_the_site(tmp_path, server):
-    reporter = Facts(tmp_path, server)
-    for number in range(4):
-        put(reporter.paths.site_facts, f"f{number}.json", json.dumps("x" * 12_000))
-    reporter.report()
-    (facts,) = server.facts
-    assert "custom" not in facts
-    assert "os" in facts
-    assert len(json.dumps(facts)) < LARGEST
-
-
 class Facts:
     """The facts of an agent below ``folder``, and the outbox that sends them."""
 
@@ -153,52 +142,41 @@ class Facts:
 
 
 @pytest.mark.slow
-def test_facts_are_sent_at_the_start_and_when_they_change(agent, server):
-    site = agent.root / "etc" / "facts.d"
+def test_facts_are_sent_at_the_start_and_when_a_run_has_changed_them(agent, server):
+    site, state = agent.root / "etc" / "facts.d", agent.root / "state" / "facts.json"
     agent.start()
     server.until(lambda: server.facts)
-    put(site, "rack.json", '{"row": 4}')
-    agent.end()
-    agent.start(program=SOON)
-    server.until(lambda: len(server.facts) == 2)
-    assert server.facts[1]["custom"] == {"rack": {"row": 4}}
-    agent.run(server.entry("r1", f"echo 5 > {site}/row"))
-    server.until(lambda: len(server.facts) == 3)
-    assert server.facts[2]["custom"] == {"rack": {"row": 4}, "row": 5}
-
-
-@pytest.mark.slow
-def test_unchanged_facts_are_not_sent_again(agent, server):
-    agent.start()
-    server.until(lambda: server.facts)
-    server.until(lambda: agent.root.joinpath("state", "facts.json").exists())
+    server.until(state.exists)
     agent.kill()
     server.answers["facts"] = [599]  # taken by any further report
-    agent.start(program=SOON)
-    agent.run(server.entry("r1", "echo done"))
+    agent.run(server.entry("r1", "echo done"), program=SOON)
     # The report after the run follows the one at the start.
-    state = agent.root / "state" / "facts.json"
     before = state.stat().st_mtime_ns
+    put(site, "rack.json", '{"row": 4}')
     agent.hook("other", "#!/bin/sh\n")
-    server.answers["facts"] = []
-    agent.run(server.entry("r2", "echo done"))
-    server.until(lambda: len(server.facts) == 2)
-    assert "other" in server.facts[1]["hooks"]
+    assert server.answers.pop("facts") == [599]
+    agent.run(server.entry("r2", f"echo 5 > {site}/row"))
+    server.until(lambda: server.facts[-1].get("custom") == {"rack": {"row": 4}, "row": 5})
+    assert "other" in server.facts[-1]["hooks"]
     server.until(lambda: state.stat().st_mtime_ns != before)
 
 
-def test_refused_facts_are_not_sent_again_until_they_change(tmp_path, server):
+def test_refused_facts_are_not_sent_again_until_they_change_and_large_ones_without_those_of_the_site(tmp_path, server):
     reporter = Facts(tmp_path, server)
     server.answers["facts"] = [400, 400]
     reporter.report()
     assert reporter.report() > 3000
     assert server.answers["facts"] == [400]
-    put(reporter.paths.site_facts, "a.json", "1")
+    for number in (1, 2):
+        put(reporter.paths.site_facts, "a.json", str(number))
+        reporter.report()
+    assert [facts["custom"] for facts in server.facts] == [{"a": 2}]
+    put(reporter.paths.site_facts, "a.json", json.dumps(["x" * 12_000]))
+    put(reporter.paths.site_facts, "b.json", json.dumps(["x" * 12_000]))
+    put(reporter.paths.site_facts, "c.json", json.dumps(["x" * 12_000]))
     reporter.report()
-    assert server.answers["facts"] == []
-    put(reporter.paths.site_facts, "a.json", "2")
-    reporter.report()
-    assert server.facts[-1]["custom"] == {"a": 2}
+    facts = server.facts[-1]
+    assert ("custom" in facts, "os" in facts, len(json.dumps(facts)) < LARGEST) == (False, True, True)
 
 
 def test_facts_are_sent_again_once_a_day_and_after_a_new_enrollment(tmp_path, server, monkeypatch):

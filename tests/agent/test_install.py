@@ -32,65 +32,51 @@ def enroll(stoker, name):
     return stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]
 
 
-def install(stoker, machine, name):
-    pasted = machine.paste(enroll(stoker, name)["command"])
+def paste(machine, command):
+    pasted = machine.paste(command)
     assert pasted.returncode == 0, pasted.stderr
-    return pasted
+    return pasted.stdout
+
+
+def install(stoker, machine, name):
+    paste(machine, enroll(stoker, name)["command"])
 
 
 def server_status(stoker, name):
     return stoker.heat("GET", f"/servers/{name}").body["server"]["status"]
 
 
-def test_the_installation_says_what_it_did(stoker, machine):
-    said = dict(line.split(None, 1) for line in install(stoker, machine, "says").stdout.splitlines()[1:])
+def test_an_installation_is_repeatable_and_its_output_names_its_files(stoker, machine):
+    line = enroll(stoker, "web")
+    said = dict(text.split(None, 1) for text in paste(machine, line["command"]).splitlines()[1:])
     for noun, path in (("program", "stoker-agent.pyz"), ("key", "etc/agent.json"), ("log", "logs/agent.log")):
         assert said[noun].split()[0] == str(machine.root / path)
         assert machine.root.joinpath(path).exists()
     assert "at boot, start it with: " in said["service"]
     assert said["remove"] == f"{machine.root}/stoker-agent.pyz leave --root {machine.root}"
     stoker.until(lambda: machine.run_agent("status").returncode == 0)
-
-
-def test_the_same_line_again_keeps_identity_and_replaces_the_agent(stoker, machine):
-    line = enroll(stoker, "again")["command"]
-    assert machine.paste(line).returncode == 0
-    before, [agent] = machine.config, machine.agents
-    again = machine.paste(line)
-    assert again.returncode == 0, again.stderr
-    assert "(replaced)" in again.stdout
-    assert machine.config == before
-    assert len(machine.agents) == 1
-    assert machine.agents != [agent]
-
-
-def test_an_enrolled_machine_needs_no_token_for_a_new_program(stoker, machine):
-    line = enroll(stoker, "upgrade")
-    assert machine.paste(line["command"]).returncode == 0
     before = machine.config
-    upgraded = machine.paste(line["command"].replace(line["token"], "", 1))
-    assert upgraded.returncode == 0, upgraded.stderr
-    assert machine.config == before
-    assert len(machine.agents) == 1
+    # the same line again, and a line without a token, which an enrolled machine does not need for a new program
+    for again in (line["command"], line["command"].replace(line["token"], "", 1)):
+        [agent] = machine.agents
+        assert "(replaced)" in paste(machine, again)
+        assert machine.config == before
+        assert len(machine.agents) == 1
+        assert machine.agents != [agent]
 
 
-def test_a_failed_installation_leaves_nothing(stoker, machine):
+def test_a_failed_installation_leaves_nothing_and_changes_no_earlier_one(stoker, machine):
     line = enroll(stoker, "fails")
-    failed = machine.paste(line["command"].replace(line["token"], "wrong", 1))
+    wrong = line["command"].replace(line["token"], "wrong", 1)
+    failed = machine.paste(wrong)
     assert failed.returncode == 1
     assert "not valid, or has been used already" in failed.stderr
     assert not machine.root.exists()
-
-
-def test_a_failed_installation_changes_no_earlier_one(stoker, machine):
-    install(stoker, machine, "stays")
-    line = enroll(stoker, "comes not")
-    before, agents, program = machine.config, machine.agents, machine.root.joinpath("stoker-agent.pyz").read_bytes()
-    failed = machine.paste(line["command"].replace(line["token"], "wrong", 1))
-    assert failed.returncode == 1
-    assert machine.config == before
-    assert machine.agents == agents
-    assert machine.root.joinpath("stoker-agent.pyz").read_bytes() == program
+    paste(machine, enroll(stoker, "stays")["command"])
+    program = machine.root / "stoker-agent.pyz"
+    before = machine.config, machine.agents, program.read_bytes()
+    assert machine.paste(wrong).returncode == 1
+    assert (machine.config, machine.agents, program.read_bytes()) == before
     assert [path for path in machine.root.rglob("*") if path.name.endswith(".new")] == []
     stoker.until(lambda: server_status(stoker, "stays") == "ONLINE")
 
@@ -104,14 +90,6 @@ def test_leave_removes_everything_and_the_server(stoker, machine):
     assert not machine.root.exists()
     assert machine.agents == []
     assert stoker.heat("GET", "/servers/leaves").status == 404
-
-
-def test_leave_keeps_data_on_request(stoker, machine):
-    install(stoker, machine, "keeps")
-    machine.root.joinpath("hooks", "own").write_text("#!/bin/sh\n")
-    assert machine.run_agent("leave", "--keep-data").returncode == 0
-    assert sorted(path.name for path in machine.root.iterdir()) == ["hooks", "logs", "state"]
-    assert machine.root.joinpath("hooks", "own").exists()
 
 
 def test_leave_refuses_during_a_run_unless_forced(stoker, machine, tmp_path):
@@ -136,14 +114,16 @@ def test_leave_refuses_during_a_run_unless_forced(stoker, machine, tmp_path):
     assert stoker.heat("GET", "/servers/busy").status == 404
 
 
-def test_leave_says_what_is_left_at_an_unreachable_stoker(stoker, machine):
+def test_leave_keeps_data_on_request_and_names_the_rest_at_an_unreachable_stoker(stoker, machine):
     install(stoker, machine, "lonely")
     config = machine.config
+    machine.root.joinpath("hooks", "own").write_text("#!/bin/sh\n")
     machine.root.joinpath("etc", "agent.json").write_text(json.dumps({**config, "url": "http://127.0.0.1:1"}))
-    left = machine.run_agent("leave")
+    left = machine.run_agent("leave", "--keep-data")
     assert left.returncode == 0
     assert f"`stoker server delete {config['server_id']}`" in left.stderr
-    assert not machine.root.exists()
+    assert sorted(path.name for path in machine.root.iterdir()) == ["hooks", "logs", "state"]
+    assert machine.root.joinpath("hooks", "own").exists()
 
 
 def test_leave_ends_an_agent_that_does_not_answer(stoker, machine):

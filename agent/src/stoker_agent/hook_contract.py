@@ -28,7 +28,6 @@ import functools
 import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -442,14 +441,6 @@ def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, Any]:
             with open_trusted(path) as file:  # a longer output exceeds the report's limit in any case
                 values[name] = file.read(_LONGEST).decode("utf-8", "replace")
     return values
-
-
-def find_command(*names: str) -> str:
-    """Return the first of these programs that is in PATH. Raises HookError, with code 127, if there is none."""
-    for name in names:
-        if shutil.which(name):
-            return name
-    raise HookError(f"none of {', '.join(names)} is installed on this server, or in PATH", 127)
 
 
 def container_engine() -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 
-from stoker_agent.hook_contract import HookError, HookRun, as_flag, as_seconds, choose_state, find_command
+from stoker_agent.hook_contract import HookError, HookRun, as_flag, as_seconds, choose_state
 from stoker_agent.steps import Steps, by_steps
 from stoker_agent.units import Unit
 
@@ -30,7 +30,6 @@ _LONGEST_WAIT = 300.0
 @by_steps
 def apply(run: HookRun, steps: Steps) -> None:
     """Bring the unit into the state and wait until it is healthy."""
-    find_command("systemctl")
     settings = run.settings("name")
     name = str(settings["name"])
     if name.startswith("-") or "/" in name:
