@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import zipfile
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 import stoker_agent
 from stoker_agent.commands.build import build
-from stoker_agent.programs import list_builtin
 from support.agents import AGENT_PYTHON
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
@@ -30,16 +28,6 @@ def test_the_file_runs_and_has_all_modules(tmp_path):
         assert {entry.compress_type for entry in file.infolist()} == {zipfile.ZIP_STORED}
     done = subprocess.run([AGENT_PYTHON, str(target), "--help"], capture_output=True, text=True, check=True)
     assert "status" in done.stdout
-
-
-def test_the_file_lists_its_hooks(tmp_path):
-    target = tmp_path / "agent.pyz"
-    build(target)
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent import programs; print(programs.list_builtin())"
-    )
-    done = subprocess.run([AGENT_PYTHON, "-I", "-c", code, str(target)], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.replace("'", '"')) == list_builtin()
 
 
 @pytest.mark.slow

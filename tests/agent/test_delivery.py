@@ -25,18 +25,15 @@ def begun(server, agent):
     return int(server.until(lambda: agent.lines("pid"))[0])
 
 
-def interrupted(server, agent, *, sign=signal.SIGKILL, **inputs):
-    """End an agent in mid-run and start it again; the process that was left. SIGTERM leaves the run half a second."""
-    agent.begin(server.entry("c1", LASTING, **inputs), program=shortened({"agent._LAST_RUN_SECONDS": 0.5}))
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
+def test_an_agent_that_ended_in_mid_run_reports_it_as_interrupted(server, agent, sign):
+    """SIGTERM leaves the run half a second."""
+    agent.begin(server.entry("c1", LASTING), program=shortened({"agent._LAST_RUN_SECONDS": 0.5}))
     left = begun(server, agent)
     agent.end(sign)
     assert left in agent.living()
+    assert ("agent.stopped: 1 runs are still in progress" in agent.log) == (sign == signal.SIGTERM)
     agent.start()
-    return left
-
-
-def test_an_agent_killed_in_mid_run_reports_it_as_interrupted(server, agent):
-    left = interrupted(server, agent)
     values = server.result("c1")
     assert values["deploy_status_code"] == 137
     assert values["deploy_status_reason"].startswith("Interrupted")
@@ -44,28 +41,6 @@ def test_an_agent_killed_in_mid_run_reports_it_as_interrupted(server, agent):
     assert left not in agent.living()
     agent.run(server.entry("c1", LASTING), server.entry("c2", "echo after"))
     assert agent.lines("runs") == ["ran"]
-
-
-def test_a_script_that_ends_its_agent_runs_again_five_times_at_most(server, agent):
-    script = "echo ran >>$WORK/runs; kill -9 $PPID; sleep 1000"
-    server.give(server.entry("c1", script, deploy_on_interrupt="RERUN"))
-    for _ in range(5):
-        agent.start()
-        agent.process.wait(60)
-    agent.start()
-    values = server.result("c1")
-    assert values["deploy_status_code"] == 137
-    assert values["deploy_status_reason"].endswith("the agent stopped while this config was running, 5 times")
-    assert agent.lines("runs") == ["ran"] * 5
-
-
-def test_an_interrupted_run_that_was_withdrawn_does_not_run_again(server, agent):
-    agent.begin(server.entry("c1", LASTING, deploy_on_interrupt="RERUN"))
-    begun(server, agent)
-    agent.kill()
-    agent.run(server.entry("c2", "echo after"))
-    assert agent.lines("runs") == ["ran"]
-    assert server.results("c1") == []
 
 
 def test_an_interrupted_run_runs_again_in_an_empty_folder_if_its_config_says_so(server, agent):
@@ -264,13 +239,6 @@ def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
     assert agent.process.wait(60) == 0
     assert [values["deploy_stdout"] for values in server.results("c1")] == ["done\n"]
     assert agent.lines("runs") == []
-
-
-def test_after_sigterm_a_longer_run_is_reported_as_interrupted_at_the_next_start(server, agent):
-    left = interrupted(server, agent, sign=signal.SIGTERM)
-    assert server.result("c1")["deploy_status_code"] == 137
-    assert "agent.stopped: 1 runs are still in progress" in agent.log
-    assert left not in agent.living()
 
 
 def test_an_agent_restarted_by_its_own_run_does_not_end_itself(server, agent):

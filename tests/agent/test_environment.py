@@ -13,8 +13,8 @@ SHOW = "env -0 >$WORK/env"
 SHELL_OWN = {"PWD", "OLDPWD", "SHLVL", "_"}
 
 
-def variables(agent):
-    return dict(part.split("=", 1) for part in agent.work.joinpath("env").read_text().split("\0") if part)
+def variables(agent, name="env"):
+    return dict(part.split("=", 1) for part in agent.work.joinpath(name).read_text().split("\0") if part)
 
 
 @pytest.fixture
@@ -52,38 +52,29 @@ def test_a_run_gets_a_fixed_set_of_variables_and_none_of_the_agents_own(server, 
     assert got["HTTPS_PROXY"] == "http://proxy:3128"
 
 
-def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent(server, agent):
+def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent_also_for_on_cancel(server, agent):
     agent.run_variables += ["A=file", "B=file", "C=file", "STOKER_RUN=file"]
-    entry = server.entry("c1", SHOW, A="input")
-    entry["options"] = {"environment": {"A": "option", "B": "option", "NUMBER": 3, "STOKER_RUN": "option"}}
-    agent.begin(entry)
-    assert server.result("c1")["deploy_status_code"] == 0
-    got = variables(agent)
-    assert [got[name] for name in ("A", "B", "C", "NUMBER", "STOKER_RUN")] == ["input", "option", "file", "3", "c1"]
+    environment = {"A": "option", "B": "option", "NUMBER": 3, "STOKER_RUN": "option"}
+    options = {"environment": environment, "on_cancel": f"#!/bin/sh\n{SHOW}\n"}
+    agent.begin(server.entry("c1", f"{SHOW}.run; touch $WORK/begun; sleep 1000", options=options, A="input"))
+    server.until(agent.work.joinpath("begun").exists)
+    server.change(cancel=True)
+    server.result("c1")
+    for name in ("env.run", "env"):
+        got = variables(agent, name)
+        assert [got[name] for name in ("A", "B", "C", "NUMBER", "STOKER_RUN")] == ["input", "option", "file", "3", "c1"]
 
 
 def test_an_invalid_option_fails_the_run_with_its_name(server, agent):
     options = ["A=1", {"A B": "1"}, {"": "1"}, {"A": "x\0y"}]
-    entries = [server.entry(f"c{number}", "touch $WORK/ran") for number in range(len(options))]
-    server.give(
-        *({**entry, "options": {"environment": option}} for entry, option in zip(entries, options, strict=True))
+    script = "touch $WORK/ran"
+    agent.begin(
+        *(server.entry(f"c{number}", script, options={"environment": each}) for number, each in enumerate(options))
     )
-    agent.start()
-    for entry in entries:
-        result = server.result(entry["id"])
+    for number in range(len(options)):
+        result = server.result(f"c{number}")
         assert (result["deploy_status_code"], "option environment" in result["deploy_status_reason"]) == (1, True)
     assert not agent.work.joinpath("ran").exists()
-
-
-def test_on_cancel_gets_the_same_environment(server, agent):
-    entry = server.entry("c1", "touch $WORK/begun; sleep 1000")
-    entry["options"] = {"environment": {"EXTRA": "1"}, "on_cancel": f"#!/bin/sh\n{SHOW}\n"}
-    agent.begin(entry)
-    server.until(agent.work.joinpath("begun").exists)
-    server.change(cancel=True)
-    server.result("c1")
-    got = variables(agent)
-    assert (got["EXTRA"], got["WORK"]) == ("1", str(agent.work))
 
 
 def test_the_file_of_variables_ignores_what_is_no_variable(tmp_path):

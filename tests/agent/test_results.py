@@ -157,18 +157,6 @@ def acknowledged(runs: Runs, id: str) -> bool:
     return runs.folder(id).joinpath("acknowledged").exists()
 
 
-@pytest.mark.parametrize("transport", list(PATHS))
-def test_each_result_goes_to_the_target_in_its_inputs(there, runs, report, transport):
-    reporter = report()
-    ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(60)
-    (asked,) = results(there)
-    assert (asked.verb, asked.path) == PATHS[transport]
-    assert values(asked) == _told(transport)
-    assert asked.headers["content-type"] == "application/json"
-    assert acknowledged(runs, "c1")
-
-
 @pytest.mark.parametrize("transport", ["NO_SIGNAL", *PATHS])
 def test_a_run_of_the_stoker_source_is_reported_to_stoker(there, runs, report, transport):
     reporter = report()
@@ -192,22 +180,29 @@ TROUBLE = [Said(500), Said(503), Said(429), Said(408), Said(lost=True)]
 
 
 @pytest.mark.parametrize("transport", list(PATHS))
-def test_a_failed_report_is_retried_until_it_is_accepted(there, world, runs, report, transport):
+def test_each_result_goes_to_the_target_in_its_inputs_until_it_is_accepted(there, world, runs, report, transport):
     world.fails[PATHS[transport][1]] = list(TROUBLE)
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
     reporter.wait(60)
     assert acknowledged(runs, "c1")
-    assert [values(each) for each in results(there)] == [_told(transport)] * (len(TROUBLE) + 1)
+    sent = [(each.verb, each.path, each.headers["content-type"], values(each)) for each in results(there)]
+    assert sent == [(*PATHS[transport], "application/json", _told(transport))] * (len(TROUBLE) + 1)
 
 
+@pytest.mark.parametrize(
+    ("answers", "count"),
+    [([Said(500), Said(lost=True), Said(200, b"odd")], 1), ([Said(401)], 0)],
+    ids=["busy", "refused"],
+)
 @pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "ZAQAR_SIGNAL"])
-def test_a_failed_login_is_retried(there, world, runs, report, transport):
-    world.fails["tokens"] = [Said(500), Said(lost=True), Said(200, b"odd")]
+def test_a_failed_login_is_retried_and_a_refused_one_is_final(there, world, runs, report, transport, answers, count):
+    world.fails["tokens"] = list(answers)
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
     reporter.wait(60)
-    assert len(results(there)) == 1
+    assert len(results(there)) == count
+    assert len(there.asked) == len(answers) + 2 * count
     assert acknowledged(runs, "c1")
 
 
@@ -222,16 +217,6 @@ def test_a_refused_result_is_not_sent_again(there, world, runs, report, transpor
     assert acknowledged(runs, "c1")
     failures = [] if transport != "STOKER_SIGNAL" or status in (404, 410) else [f"refused the result: {status} no"]
     assert [each.json["deploy_status_reason"].partition("server ")[2] for each in results(there)[1:]] == failures
-
-
-@pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "ZAQAR_SIGNAL"])
-def test_a_login_that_is_refused_is_final(there, world, runs, report, transport):
-    world.fails["tokens"] = [Said(401)]
-    reporter = report()
-    ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(60)
-    assert len(there.asked) == 1
-    assert acknowledged(runs, "c1")
 
 
 def test_secrets_are_not_in_the_log(there, world, runs, report, caplog):

@@ -140,13 +140,3 @@ def test_the_hook_waits_while_another_program_uses_dpkg(machine, machine_hook):
     machine.until("grep", "-q", "locked", "/root/locked")
     outcome = machine_hook.run(machine_hook.entry({"name": "shared"}))
     assert (outcome.code, version_of(machine, "shared")) == (0, "1.0 installed"), outcome.stderr
-
-
-def test_undo_leaves_a_package_to_the_deployment_that_uses_it_since(machine, machine_hook):
-    first, second = ({**machine_hook.entry({"name": "demo"}), "deployment_id": name} for name in ("old", "new"))
-    assert machine_hook.run(first).changed is True
-    assert machine_hook.run(second).changed is False
-    assert machine_hook.run(first, mode="undo").changed is False
-    assert version_of(machine, "demo").endswith(" installed")
-    assert "demo" in machine_hook.run(second, mode="undo").items
-    assert "installed" not in version_of(machine, "demo")
