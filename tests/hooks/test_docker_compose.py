@@ -63,7 +63,7 @@ def test_files_with_variables_are_inputs(machine, machine_hook):
     assert "must be a path below the project's directory" in outside.report["deploy_status_reason"]
 
 
-def test_the_run_waits_until_services_are_healthy(machine, machine_hook):
+def test_the_run_waits_until_services_are_healthy_and_fails_without_an_image(machine, machine_hook):
     health = {"test": "test -e /healthy", "interval": "0.2s", "retries": 100}
     ready = project(command="sh -c 'sleep 1; touch /healthy; sleep infinity'", healthcheck=health)
     assert machine_hook.run(machine_hook.entry(ready, (), {"wait": True})).code == 0
@@ -71,6 +71,8 @@ def test_the_run_waits_until_services_are_healthy(machine, machine_hook):
     assert machine.run(["docker", "inspect", "--format", "{{.State.Health.Status}}", container]).stdout == "healthy\n"
     never = project(healthcheck={**health, "test": "false", "retries": 1})
     assert machine_hook.run(machine_hook.entry(never, (), {"wait": True, "wait_timeout": 20})).code == 1
+    failed = machine_hook.run(machine_hook.entry(project(image="localhost/none:1", pull_policy="never")))
+    assert (failed.code, "localhost/none:1" in failed.stderr) == (1, True)
 
 
 def test_check_reports_services_that_stopped_or_differ(machine, machine_hook):
@@ -84,12 +86,6 @@ def test_check_reports_services_that_stopped_or_differ(machine, machine_hook):
     machine_hook.run(entry)
     assert machine_hook.run(machine_hook.entry(project(environment={"A": "b"})), mode="preview").changed is True
     assert machine_hook.run(entry, mode="check").changed is False, "a preview changes nothing"
-
-
-def test_a_service_without_an_image_fails_the_run(machine_hook):
-    failed = machine_hook.run(machine_hook.entry(project(image="localhost/none:1", pull_policy="never")))
-    assert failed.code == 1
-    assert "localhost/none:1" in failed.stderr
 
 
 def test_deployments_whose_configs_have_one_name_have_their_own_projects(machine, machine_hook):

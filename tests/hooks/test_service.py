@@ -36,7 +36,7 @@ def settings(text="one", **more):
     return {"name": "app", "unit": _UNIT.format(text=text), "enabled": True, "wait": 0.2, **more}
 
 
-def test_a_unit_is_started_enabled_and_restarted_when_its_file_changes(machine, machine_hook):
+def test_a_unit_is_started_enabled_checked_and_restarted_when_its_file_changes(machine, machine_hook):
     first = machine_hook.run(entry := machine_hook.entry(settings()))
     assert (first.code, first.changed) == (0, True), first.stderr
     assert first.items == ["/etc/systemd/system/app.service", "app.service"]
@@ -44,6 +44,13 @@ def test_a_unit_is_started_enabled_and_restarted_when_its_file_changes(machine, 
     process = show(machine, "MainPID")
     again = machine_hook.run(entry)
     assert (again.code, again.changed, show(machine, "MainPID")) == (0, False, process)
+    assert machine_hook.run(entry, mode="check").changed is False
+    machine.run(["systemctl", "stop", "app"])
+    drift = machine_hook.run(entry, mode="check")
+    assert [change["diff"] for change in drift.report["deploy_changes"]] == ["start"]
+    assert show(machine, "ActiveState") == "inactive", "a check changes nothing"
+    machine_hook.run(entry)
+    assert machine_hook.run(entry, mode="check").changed is False
     changed = machine_hook.run(machine_hook.entry(settings("two")))
     assert changed.items == ["/etc/systemd/system/app.service", "app.service"]
     machine.until("grep", "two", "/run/app.text")
@@ -52,17 +59,6 @@ def test_a_unit_is_started_enabled_and_restarted_when_its_file_changes(machine, 
     stopped = machine_hook.run(machine_hook.entry({"name": "app", "state": "stopped", "enabled": "false"}))
     assert (stopped.code, stopped.changed) == (0, True)
     assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("inactive", "disabled")
-
-
-def test_check_reports_a_unit_that_someone_stopped(machine, machine_hook):
-    machine_hook.run(entry := machine_hook.entry(settings()))
-    assert machine_hook.run(entry, mode="check").changed is False
-    machine.run(["systemctl", "stop", "app"])
-    drift = machine_hook.run(entry, mode="check")
-    assert [change["diff"] for change in drift.report["deploy_changes"]] == ["start"]
-    assert show(machine, "ActiveState") == "inactive", "a check changes nothing"
-    machine_hook.run(entry)
-    assert machine_hook.run(entry, mode="check").changed is False
 
 
 @pytest.mark.parametrize(
@@ -83,6 +79,8 @@ def test_a_unit_that_does_not_stay_active_fails_the_run_with_its_journal(machine
     assert failed.code != 0
     assert failed.report["deploy_status_reason"] == reason
     assert "no disk left" in failed.stderr
+    unknown = machine_hook.run(machine_hook.entry({"name": "no-such-unit"}))
+    assert (unknown.code, "not found" in unknown.stderr) == (5, True)
 
 
 def test_a_unit_without_a_process_is_active_after_its_success(machine, machine_hook):
@@ -102,20 +100,6 @@ def test_the_run_waits_for_the_health_command(machine, machine_hook):
     assert machine.exists("/run/healthy")
     never = machine_hook.run(machine_hook.entry(settings(health="test -e /run/never", health_timeout=0.5)))
     assert "the health command did not succeed within 0.5 s" in never.report["deploy_status_reason"]
-
-
-def test_an_unknown_unit_is_a_failure(machine_hook):
-    unknown = machine_hook.run(machine_hook.entry({"name": "no-such-unit"}))
-    assert (unknown.code, "not found" in unknown.stderr) == (5, True)
-
-
-def test_undo_removes_a_unit_that_the_deployment_wrote(machine, machine_hook):
-    machine_hook.run(entry := machine_hook.entry(settings()))
-    machine_hook.run(machine_hook.entry(settings("two")))
-    assert machine_hook.run(machine_hook.entry({"name": "app"}, deploy_action="DELETE")).code == 0
-    assert not machine.exists("/etc/systemd/system/app.service")
-    assert (show(machine, "LoadState"), show(machine, "ActiveState")) == ("not-found", "inactive")
-    assert machine_hook.run(entry, mode="undo").changed is False
 
 
 def test_undo_restores_a_unit_that_was_there_before(machine, machine_hook):
@@ -139,11 +123,13 @@ def test_an_update_to_another_unit_undoes_the_former(machine, machine_hook):
     assert not machine.exists("/etc/systemd/system/other.service")
 
 
-def test_undo_leaves_a_unit_to_the_deployment_that_uses_it_since(machine, machine_hook):
+def test_undo_removes_a_unit_that_the_deployment_wrote_unless_another_one_uses_it_since(machine, machine_hook):
     first, second = ({**machine_hook.entry(settings()), "deployment_id": name} for name in ("old", "new"))
     assert machine_hook.run(first).changed is True
     assert machine_hook.run(second).changed is False
     assert machine_hook.run(first, mode="undo").changed is False
     assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("active", "enabled")
-    assert machine_hook.run(second, mode="undo").changed is True
+    ended = {**machine_hook.entry({"name": "app"}, deploy_action="DELETE"), "deployment_id": "new"}
+    assert (machine_hook.run(ended).code, machine_hook.run(second, mode="undo").changed) == (0, False)
     assert not machine.exists("/etc/systemd/system/app.service")
+    assert (show(machine, "LoadState"), show(machine, "ActiveState")) == ("not-found", "inactive")
