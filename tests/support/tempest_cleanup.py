@@ -19,9 +19,8 @@ from stoker.backends.garbage_collector import CollectedObject
 from stoker.settings import Settings
 from stoker.store.open import Store
 from stoker_openstack.cloud import sweep
-from stoker_openstack.cloud.client import Access, Breakers, CloudClient
-from stoker_openstack.cloud.keystone_grants import KeystoneTrusts
-from stoker_openstack.cloud.keystone_login import KeystoneLogin
+from stoker_openstack.cloud.client import Access, CloudClient, create_breakers
+from stoker_openstack.cloud.keystone import KeystoneLogin, KeystoneTrusts
 from stoker_openstack.cloud.markers import site_id
 from support import databases
 from support.keystone import Keystone
@@ -78,7 +77,7 @@ class Cleaner:
         store = Store(database, keys=databases.keys)
         try:
             for name, login in self.logins.items():
-                client = CloudClient(name, lambda login=login: _access(login), Breakers(name))
+                client = CloudClient(name, lambda login=login: _access(login), create_breakers(name))
                 yield from sweep.collect(store, client, _SITE, dry_run=False)
         finally:
             store.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -74,15 +74,25 @@ def hash_token(token: str) -> str:
 
 
 def find(tx: Tx, project_id: str, named: str) -> Server:
-    """Return a server by id or by name. Raises EntityNotFound, and Conflict if several servers have the name."""
-    server = servers.find(tx, named)
-    if server is not None and server.project_id == project_id:
-        return server
-    same = servers.find_by_name(tx, named, project_id)
+    """Return a server by id or by name, as ``find_all`` does."""
+    return find_all(tx, project_id, [named])[0]
+
+
+def find_all(tx: Tx, project_id: str, named: Collection[str]) -> list[Server]:
+    """Return servers by id or by name. Raises EntityNotFound, and Conflict if several servers have one of the names."""
+    by_id = {id: server for id, server in servers.find_several(tx, named).items() if server.project_id == project_id}
+    by_name: dict[str, list[Server]] = {}
+    if names := set(named) - by_id.keys():
+        for server in servers.find_by_names(tx, names, project_id):
+            by_name.setdefault(server.name, []).append(server)
+    return [by_id.get(ref) or _only_one(ref, by_name.get(ref, ())) for ref in named]
+
+
+def _only_one(name: str, same: Sequence[Server]) -> Server:
     if len(same) > 1:
-        raise Conflict(f"{len(same)} servers are named {named!r}: give the id of one.")
+        raise Conflict(f"{len(same)} servers are named {name!r}: give the id of one.")
     if not same:
-        raise EntityNotFound.of("Server", named)
+        raise EntityNotFound.of("Server", name)
     return same[0]
 
 

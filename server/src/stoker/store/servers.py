@@ -41,6 +41,10 @@ STATUS = (
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Return a project's servers with a name. Servers of stacks may share a name; enrolled servers may not.
 find_by_name: Callable[[Tx, str, str], list[Server]] = SERVERS.lister("name = :name AND project_id = :project_id")
+#: Return a project's servers with one of these names.
+find_by_names: Callable[[Tx, Collection[str], str], list[Server]] = SERVERS.lister(
+    "name @in(names) AND project_id = :project_id"
+)
 #: Return all servers of a kind, of all projects.
 of_kind: Callable[[Tx, Kind], list[Server]] = SERVERS.lister("kind = :kind")
 #: Record the time of the last heartbeats of several agents.

@@ -84,7 +84,7 @@ def _list_targets(
 
 def _select_servers(tx: Tx, project_id: str, source: Source, request: TriggerRequest) -> Iterable[Server]:
     if request.servers is not None:
-        return [enrollment.find(tx, project_id, server) for server in request.servers]
+        return enrollment.find_all(tx, project_id, request.servers)
     if request.selection is None:
         return _find_servers(tx, project_id, source.own)
     selected = server_lists.find_by_selector(tx, project_id, request.selection)

@@ -96,7 +96,7 @@ def _start(
     if any(run.server_id is None for run in runs):
         change.require(["server"])
         raise UnknownValue(runs[0].reason or "the server is unknown until applied")
-    servers = [enrollment.find(tx, stack.project_id, str(run.server_id)) for run in runs]
+    servers = enrollment.find_all(tx, stack.project_id, [str(run.server_id) for run in runs])
     if is_full:
         raise UnknownValue(f"a request previews at most {MOST} deployments and groups")
     change.require(["input_values"])

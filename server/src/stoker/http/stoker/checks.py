@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -135,9 +135,11 @@ def repair(request: RequestContext, tx: Tx) -> dict[str, Any]:
     return enclose(tx, drift.repair(tx, request.app.engine.env, deployment, user))
 
 
-def _server_ids(tx: Tx, request: RequestContext, named: Iterable[str] | None, selector: str | None) -> Collection[str]:
+def _server_ids(
+    tx: Tx, request: RequestContext, named: Collection[str] | None, selector: str | None
+) -> Collection[str]:
     """Return the ids of the servers with these names or ids that the selector selects. Raises EntityNotFound."""
-    ids = None if named is None else [enrollment.find(tx, request.project, name).id for name in named]
+    ids = None if named is None else [server.id for server in enrollment.find_all(tx, request.project, named)]
     if selector is None:
         return ids or []
     selected = server_lists.iterate_selected(tx, request.project, selectors.parse(selector))
