@@ -143,6 +143,19 @@ def test_hurry_polls_a_source_at_once(follow):
     assert first.hurried == 3
 
 
+def test_a_source_that_was_away_returns_its_document_after_an_accepted_result():
+    """Its database may have been restored meanwhile, and the agent may have the document of the backup."""
+    first = Scripted("first", pause=0.0)
+    following = Following(first)
+    following.poller._turn()
+    first.failures = 1
+    following.poller._turn()
+    following.poller.hurry()  # before the poll is tried again
+    while first.fetched < 3:
+        following.poller._turn()
+    assert following.told == ["first", "first"]
+
+
 def test_a_document_may_change_the_sources(follow):
     first, second, new = Scripted("first"), Scripted("second"), Scripted("new")
     following = follow(first, second, changes={"first": [new, second]})

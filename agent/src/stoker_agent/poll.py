@@ -58,7 +58,7 @@ class Poller:
         self._current: Optional[Source] = self._ways[0].source if self._ways else None
         self._stopping = False
         self._hurried = False
-        #: Whether a result was accepted since the last document, of which Stoker does not send the document again.
+        #: Whether a result was accepted since the last document: Stoker does not send the document again for that alone.
         self._is_outdated = False
         self._wake = threading.Event()
 
@@ -123,8 +123,8 @@ class Poller:
     def _ask(self, way: _Way, wait: float) -> None:
         """Fetch from one source and pass its document on. Raises Unreachable."""
         source = way.source
-        if source is not self._current:
-            source.reset()
+        if source is not self._current or (way.failures and self._is_outdated):
+            source.reset()  # a service whose database was restored has the agent's document again
         document = source.fetch(wait)
         if self._observer is not None:
             self._observer.record_contact(source.name)
@@ -146,8 +146,6 @@ class Poller:
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
         way.failures += TRIES if isinstance(error, Refused) else 1
-        if self._is_outdated:
-            way.source.reset()  # a service whose database was restored has the agent's document again
         way.postpone(error)
 
     def _replace(self, sources: Sequence[Source]) -> None:
