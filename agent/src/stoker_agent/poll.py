@@ -58,7 +58,7 @@ class Poller:
         self._current: Optional[Source] = self._ways[0].source if self._ways else None
         self._stopping = False
         self._hurried = False
-        #: Whether a result was accepted since the last document: Stoker does not send the document again for that alone.
+        #: Whether a result was accepted since the last document. For that alone, Stoker does not send it again.
         self._is_outdated = False
         self._wake = threading.Event()
 
