@@ -103,6 +103,14 @@ def test_a_new_connection_first_sends_the_changes_that_wait(url):
     assert json.loads(first.payload)["changes"] == [["topic", 0]]
 
 
+def test_a_process_is_healthy_from_its_start_on(url, monkeypatch):
+    monkeypatch.setattr(notifications, "_START", 60.0)
+    store = Store(url)
+    store.start_listener()
+    store.check_notifications()
+    store.close()
+
+
 def test_a_subscriber_that_fails_learns_of_any_change_and_affects_no_other(neighbors):
     here, there = neighbors
     calls: list[tuple[str, int]] = []

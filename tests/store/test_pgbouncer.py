@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
 
 import psycopg
 import pytest
@@ -16,6 +15,7 @@ from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from stoker.store.postgresql import check_pooler
 from support import forked
+from support.notifications import Notified
 from support.own_postgresql import own_postgresql
 from support.pgbouncer import pgbouncer
 from support.server import served
@@ -85,11 +85,12 @@ def test_workers_behind_a_transaction_pooler(tmp_path, postgresql, pooled_url):
         asyncio.run(journey())
         assert len(swarm.begun) >= 5 * SERVERS
         assert set(swarm.begun.values()) == {1}
-        assert stoker.request("GET", "/healthz").status == 200
-        with psycopg.connect(postgresql.url) as direct:
+        with psycopg.connect(postgresql.url, autocommit=True) as direct:
             query = "SELECT count(*), count(*) FILTER (WHERE application_name LIKE 'stoker%') FROM pg_stat_activity"
             query += " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-            assert direct.execute(query).fetchone() == (7, 4)  # three of the pool; listener and sender of two workers
+            # Three of the pool; listener and sender of two workers, of which one may only just have started.
+            stoker.until(lambda: direct.execute(query).fetchone() == (7, 4))
+        stoker.until(lambda: stoker.request("GET", "/healthz").status == 200)
         assert stoker.stop() == 0
         assert '"level": "error"' not in stoker.output
 
@@ -112,8 +113,7 @@ def test_a_pooler_of_sessions_needs_no_other_url(postgresql):
     with pgbouncer(postgresql, "session") as url:
         assert check_pooler(url, url)
         store = Store(url, direct_url=url)
-        connected = threading.Event()
-        store.notifier.subscribe(lambda topics: connected.set() if ALL in topics else None)
+        notified = Notified(store)
         store.start_listener()
-        assert connected.wait(60)
+        notified.wait((ALL, 0))
         store.close()

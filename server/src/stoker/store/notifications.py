@@ -48,7 +48,7 @@ HEARTBEAT, GONE = 1.0, 4.0
 PAUSE = 0.01
 #: Seconds that a listener waits for a notification before it checks whether it has to stop.
 _TICK = 0.5
-#: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
+#: Seconds that the first heartbeat and the listener may take at start-up, and the last batch at the end.
 _START, _CLOSE = 5.0, 5.0
 #: Seconds after which an unconfirmed commit has ended: PostgreSQL ends longer transactions (``pipeline``).
 _PATIENCE = 60.0
@@ -132,6 +132,10 @@ class _Supervised:
                 self._thread = BackgroundThread(f"stoker-{self._name}", self._run)
                 self._thread.start()
 
+    def wait_until_connected(self) -> None:
+        """Wait until the thread has worked for the first time, for a few seconds at most."""
+        self._ready.wait(_START)
+
     def close(self) -> None:
         """Stop the thread and wait for it, for a few seconds at most."""
         with self._changed:
@@ -182,15 +186,6 @@ class NotificationSender(_Supervised):
         #: Changes whose commits may not have ended yet, each with the time when they have.
         self._unconfirmed: list[tuple[float, Mapping[str, int]]] = []
         self._repeat_at = 0.0
-
-    def start_and_wait(self) -> None:
-        """
-        Start and wait, for a few seconds at most, until the first heartbeat is sent.
-
-        From then on, other processes notice if this one is killed.
-        """
-        self.start()
-        self._ready.wait(_START)
 
     def send(self, changes: Mapping[str, int]) -> None:
         """Queue changes for sending, after their commit. Does not block."""
@@ -323,11 +318,17 @@ class PostgresqlNotifications:
         self._is_started = False
 
     def start(self) -> None:
-        """Start both threads. Waits, a few seconds at most, until other processes know of this one."""
+        """
+        Start both threads. Waits, for a few seconds at most, until both have worked for the first time.
+
+        From then on, other processes notice if this one is killed, and GET /healthz finds nothing that is only late.
+        """
         if not self._is_started:
             self._is_started = True
-            self.sender.start_and_wait()
-            self.listener.start()
+            for part in (self.sender, self.listener):
+                part.start()
+            for part in (self.sender, self.listener):
+                part.wait_until_connected()
 
     def problems(self) -> dict[str, str | None]:
         """Return the current problem of each part; None: the part works. Empty before ``start``."""

@@ -147,7 +147,7 @@ class Store:
         """
         Notify this process's subscribers of changes that other processes commit.
 
-        Waits, for a few seconds at most, until other processes know of this one (see ``notifications``). On SQLite
+        Waits, for a few seconds at most, until other processes know of this one, and this one of them. On SQLite
         there is only one process, so the method does nothing.
         """
         if self.notifications is not None:
