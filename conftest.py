@@ -9,6 +9,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from zlib import crc32
@@ -269,6 +270,14 @@ def fleet(heat):
     from support.fleet import Fleet
 
     return Fleet(heat)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of all stores, which the test moves: noon on 2026-05-01."""
+    from support.clock import Clock
+
+    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 @pytest.fixture(scope="session")

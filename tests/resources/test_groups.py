@@ -6,8 +6,7 @@ import pytest
 
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
-from stoker.store import stacks
-from support.templates import config, define, server, template
+from support.templates import config, define, deployment_group, server, template
 
 
 def group(count=2, kind="OS::Heat::Value", policy=None, wanted=None, **more):
@@ -24,12 +23,8 @@ def whole(said, **outputs):
     return template({"group": said}, outputs={name: {"value": value} for name, value in outputs.items()})
 
 
-def inner(heat, stack, name="group"):
-    return heat.read(stacks.get, heat.resources(stack)[name].physical_id)
-
-
 def members(heat, stack):
-    return sorted(heat.resources(inner(heat, stack)))
+    return sorted(heat.resources(heat.nested(stack, "group")))
 
 
 READ = {
@@ -94,35 +89,25 @@ def test_an_invalid_member_is_refused(heat, said, sentence):
         heat.create(whole(said))
 
 
-def fleet(servers, script="one", policy=None):
+def fleet(servers):
     resources = {name: server(name) for name in ("a", "b", "c")}
-    resources["config"] = config(script, outputs=("result",))
-    resources["group"] = define(
-        "OS::Heat::SoftwareDeploymentGroup",
-        config={"get_resource": "config"},
-        servers={name: {"get_resource": name} for name in servers},
-        signal_transport="HEAT_SIGNAL",
+    resources["config"] = config(outputs=("result",))
+    resources["group"] = deployment_group(
+        servers={name: {"get_resource": name} for name in servers}, signal_transport="HEAT_SIGNAL"
     )
-    if policy:
-        resources["group"]["update_policy"] = policy
     said = {"results": {"get_attr": ["group", "result"]}, "texts": {"get_attr": ["group", "deploy_stdouts"]}}
     return template(resources, outputs={name: {"value": value} for name, value in said.items()})
 
 
-def running(heat):
-    return [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
-
-
 def test_a_deployment_group_has_a_deployment_for_every_server(heat):
     stack = heat.create(fleet("ab"))
-    assert len(running(heat)) == 2
-    for each in running(heat):
-        heat.report(each, deploy_stdout="out", result="done")
+    assert len(heat.running()) == 2
+    heat.report_all(deploy_stdout="out", result="done")
     stack = heat.settled(stack.id)
     assert str(stack.status) == "COMPLETE"
     assert heat.outputs(stack) == {"results": {"a": "done", "b": "done"}, "texts": {"a": "out", "b": "out"}}
     stack = heat.update(stack, fleet("bc"))
-    [only] = running(heat)
+    [only] = heat.running()
     heat.report(only, result="new")
     assert heat.outputs(heat.settled(stack.id))["results"] == {"b": "done", "c": "new"}
 
@@ -165,7 +150,7 @@ def test_a_member_that_failed_at_once_can_be_retried_and_deleted(heat):
     assert heat.resources(stack)["group"].physical_id is not None
     stack = heat.update(stack, said)
     assert "The Software config (no-such) could not be found" in stack.reason
-    nested = inner(heat, stack)
+    nested = heat.nested(stack, "group")
     assert str(heat.delete(stack).status) == "COMPLETE"
     assert heat.settled(nested.id).deleted_at is not None
 
@@ -175,7 +160,7 @@ def test_a_resource_chain_creates_one_resource_after_another(heat):
     reads = {"all": {"get_attr": ["group", "attributes", "value"]}, "each": {"get_attr": ["group", "value"]}}
     stack = heat.create(whole(said, **reads))
     assert heat.outputs(stack) == {"all": {"0": "v", "1": "v", "2": "v"}, "each": ["v", "v", "v"]}
-    assert {name: set(each.requires) for name, each in heat.resources(inner(heat, stack)).items()} == {
+    assert {name: set(each.requires) for name, each in heat.resources(heat.nested(stack, "group")).items()} == {
         "0": set(),
         "1": {"0"},
         "2": {"1"},

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.model.errors import Invalid
-from stoker.store import events, queues
+from stoker.store import queues
 from support.templates import define, template
 
 
@@ -82,8 +82,7 @@ def test_every_event_goes_to_the_sinks(heat):
     assert {each["type"] for each in told} == {"os.heat.event"}
     assert ("inner", "CREATE") in happened()
     assert ("value", "CREATE") in happened(), "also of stacks inside"
-    stored = heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
-    assert {each.id for each in stored} <= {each["id"] for each in told}
+    assert {event.id for event in heat.stored_events(stack)} <= {each["id"] for each in told}
     heat.delete(stack)
     assert ("s", "DELETE") in happened()
 

@@ -8,8 +8,8 @@ from stoker.deployments.run_end import DEADLINE
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.stacks.operations import Options
-from stoker.store import configs, deployments, runs, stacks
-from support.templates import config, define, server, template
+from stoker.store import configs, deployments, runs
+from support.templates import config, define, deployment_group, server, template
 
 
 def fleet(policy, names="abcd", script="one", check="check", **properties):
@@ -17,9 +17,7 @@ def fleet(policy, names="abcd", script="one", check="check", **properties):
     resources = {name: server(name) for name in "abcd"}
     resources["config"] = config(script)
     resources["health"] = config(check)
-    resources["group"] = define(
-        "OS::Heat::SoftwareDeploymentGroup",
-        config={"get_resource": "config"},
+    resources["group"] = deployment_group(
         servers={name: {"get_resource": name} for name in names},
         signal_transport="HEAT_SIGNAL",
         **properties,
@@ -33,15 +31,13 @@ HEALTH = {"health_check": {"get_resource": "health"}}
 
 
 def members(heat, stack):
-    nested = heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
-    return heat.resources(nested)
+    return heat.resources(heat.nested(stack, "group"))
 
 
 def running(heat, stack):
     """Names of the members that are under way, and their deployments; not of those that are going."""
     by_id = {each.id: name for name, each in members(heat, stack).items()}
-    waiting = [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
-    return {by_id[each.resource_id]: each for each in waiting if each.resource_id in by_id}
+    return {by_id[each.resource_id]: each for each in heat.running() if each.resource_id in by_id}
 
 
 def script_of(heat, deployment):

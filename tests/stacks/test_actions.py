@@ -16,9 +16,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import deployments, documents, rows, servers, stacks
-from stoker.types.planned_runs import Planner
 from support.clock import age
 from support.fleet import Fleet
 from support.stacks import World
@@ -107,9 +105,7 @@ class Story:
 
     def foresee(self, changed: dict[str, Any]) -> None:
         """Set ``plan`` to the actions that the preview of an update names, after those of pending runs."""
-        request = StackRequest(template=changed)
-        resolved = prepare(self.heat.engine, request, Identity(self.stack.id, self.stack.name, self.heat.project))
-        runs = self.heat.read(lambda tx: Planner(tx, self.heat.engine, self.stack, resolved, exists=True).runs)
+        _, runs = self.heat.plan(self.stack, changed)
         self.plan = [run.action for run in runs]
         self.before = [name for _, name in self.pending()]
 

@@ -136,7 +136,7 @@ def test_a_deployment_that_waits_for_its_user_does_not_need_it_once_another_remo
 
     tell(heat, stack, "handle", id="1", data=second)
     tell(heat, stack, "later")
-    (removal,) = (each for each in heat.deployments() if each.status == "IN_PROGRESS")
+    (removal,) = heat.running()
     heat.report(removal)
     users.settle(heat)
     for name in ("d", "e"):

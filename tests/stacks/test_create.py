@@ -9,10 +9,10 @@ import pytest
 from stoker.model.errors import StackExists, StackValidationFailed
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
-from stoker.store import events, stacks
+from stoker.store import stacks
 from support import query
 from support.stacks import world
-from support.templates import chain, config, define, deployment, server, template
+from support.templates import chain, config, define, deployment, on, server, template
 
 
 def test_dependents_begin_after_the_signal_and_a_repeated_one_changes_nothing(heat):
@@ -138,9 +138,8 @@ def test_the_event_of_a_deployment_says_what_its_run_changed(heat, report, reaso
     stack = heat.signal(stack, "d", **report)
 
     assert heat.resources(stack)["d"].reason == reason
-    stored = heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
-    ((last),) = [event.reason for event in stored if (event.resource_name, event.status) == ("d", "COMPLETE")][-1:]
-    assert last == reason
+    ended = [event for event in heat.stored_events(stack) if (event.resource_name, event.status) == ("d", "COMPLETE")]
+    assert ended[-1].reason == reason
 
 
 def test_resources_that_a_failed_create_did_not_reach_are_listed_unless_it_is_rolled_back(heat):
@@ -167,10 +166,7 @@ def test_resources_that_a_failed_create_did_not_reach_are_listed_unless_it_is_ro
 def test_a_deployment_may_name_an_enrolled_server(heat):
     enrolled = heat.store.write(lambda tx: enrollment.enroll(tx, heat.project, "web1")[0])
     heat.store.write(lambda tx: enrollment.enroll(tx, "another project", "web2"))
-    resources = {"config": config(), "known": deployment(), "unknown": deployment()}
-    resources["known"]["properties"]["server"] = "web1"
-    resources["unknown"]["properties"]["server"] = "web2"
-    heat.create(template(resources))
+    heat.create(template({"config": config(), "known": on("web1"), "unknown": on("web2")}))
     assert {made.server_id for made in heat.deployments()} == {enrolled.id, "web2"}
 
 

@@ -12,10 +12,9 @@ from stoker.deployments.run_end import limit_of
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store.runs import page_output
-from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import world
-from support.templates import chain, config, deployment, server, template
+from support.templates import chain, config, deployment, on, server, template
 
 
 def test_after_the_deadline_the_stack_fails_and_its_runs_are_withdrawn(heat):
@@ -43,14 +42,11 @@ def test_the_deadline_of_an_ended_operation_does_nothing(heat):
 
 
 @pytest.mark.parametrize("owner", ["stack", "trigger"])
-def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, owner, monkeypatch):
-    clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
+def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, owner, clock):
     fleet = Fleet(heat)
     (machine,) = fleet.servers(1)
     if owner == "stack":
-        run = deployment(timeout=60)
-        run["properties"]["server"] = machine.id
-        heat.create(template({"config": config(), "d": run}))
+        heat.create(template({"config": config(), "d": on(machine.id, timeout=60)}))
     else:
         fleet.trigger(config_id=fleet.config(), servers=[machine.id], timeout=60)
     (queued,) = heat.deployments()

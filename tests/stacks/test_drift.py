@@ -21,22 +21,16 @@ from stoker.model.server import Kind
 from stoker.model.stack import Action, Stack
 from stoker.policy import authorizer
 from stoker.stacks import repetition
-from stoker.store import audit, checks, deployments, events, queues, rows, runs, servers
+from stoker.store import audit, checks, deployments, queues, rows, runs, servers
 from support import query
-from support.clock import Clock
 from support.deployments import begin
 from support.fleet import Fleet
 from support.stacks import World
-from support.templates import config, define, deployment, template
+from support.templates import config, on, template
 
 SERVER = "00000000-0000-4000-8000-000000000001"
 NIGHT = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 120}]}
 CHANGES = [{"item": "/etc/motd", "outcome": "changed", "diff": "-a\n+b"}]
-
-
-@pytest.fixture
-def clock(monkeypatch) -> Clock:
-    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 @dataclass
@@ -85,8 +79,7 @@ class Checked:
 
     def reasons(self) -> list[str]:
         """Return the reasons of the events of signals."""
-        listed = self.heat.read(events.list_all, [self.stack.id], equal={}, limit=None, marker=None, descending=False)
-        return [event.reason for event in listed if event.action == "SIGNAL"]
+        return [event.reason for event in self.heat.stored_events(self.stack) if event.action == "SIGNAL"]
 
     def document(self) -> list[dict[str, Any]] | None:
         """Return the checks of the agent's document, or None if the document has no such member."""
@@ -94,9 +87,7 @@ class Checked:
 
 
 def _template(properties: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    definition = deployment(**properties)
-    definition["properties"]["server"] = SERVER
-    return template({"config": config(options=dict(options or {})), "d": definition})
+    return template({"config": config(options=dict(options or {})), "d": on(SERVER, **properties)})
 
 
 def enroll(heat: World, **more: Any) -> None:
@@ -409,8 +400,7 @@ def test_checks_are_listed_in_pages(heat):
     (machine,) = fleet.servers(1)
     resources = {"config": config()}
     for number in range(5):
-        properties = {"config": {"get_resource": "config"}, "server": machine.id, "check_interval": 60}
-        resources[f"d{number}"] = define("OS::Heat::SoftwareDeployment", **properties)
+        resources[f"d{number}"] = on(machine.id, check_interval=60)
     heat.create(template(resources))
     with heat.store.read() as tx:
         every = checks.list_all(tx, heat.project)

@@ -15,7 +15,7 @@ from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import list_programs
 from support.fleet import Fleet
-from support.templates import define, deployment, on, server, template
+from support.templates import define, deployment, deployment_group, on, server, template
 
 HOOKS = ("ansible", "script")
 NO_ANSIBLE = "app.properties.server: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
@@ -57,8 +57,7 @@ def test_servers_of_the_template_members_components_and_existing_configs_are_che
     here = server("web1")
     message = refused(heat, {"config": software(), "server": here, "app": deployment()})
     assert message.startswith("resources.app.properties.server: server 'web1' has no hook for the group 'cobol'")
-    servers = {"one": {"get_resource": "server"}}
-    group = define("OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, servers=servers)
+    group = deployment_group(servers={"one": {"get_resource": "server"}})
     message = refused(heat, {"config": software(), "server": here, "group": group})
     assert "resources.group.properties.servers.one: server 'web1'" in message
     assert "no hook for the group 'cobol'" in refused(heat, {"config": component("CREATE"), "app": on(id)})
@@ -117,9 +116,7 @@ def test_an_update_checks_existing_deployments_whose_config_changes(heat, kind):
         config = tools if kind == "component" else software(group)
         resources = {"config": config, "app": on(id)}
         if kind == "group":
-            resources["app"] = define(
-                "OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, servers={"one": id}
-            )
+            resources["app"] = deployment_group(servers={"one": id})
         if kind != "nested":
             return {"template": template(resources)}
         outer = template({"inner": {"type": "inner.yaml"}})
@@ -136,8 +133,7 @@ def test_an_update_checks_existing_deployments_whose_config_changes(heat, kind):
 
 def test_a_deployment_that_an_update_does_not_run_is_not_checked(heat):
     id = enroll(heat)
-    app = on(id)
-    app["properties"]["actions"] = ["CREATE"]
+    app = on(id, actions=["CREATE"])
     stack = heat.create(template({"config": software("ansible"), "app": app}))
     heat.signal_all(stack)
     assert heat.update(stack, template({"config": software("cobol"), "app": app})).status == "COMPLETE"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,13 @@ from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.stack import Action
 from stoker.servers.presence import store_facts
 from stoker.stacks import export
-from stoker.store import audit, resources, server_lists, servers, stacks
+from stoker.store import audit, resources, server_lists, servers
 from stoker.store.sql import sql
 from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
-from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import tell
 from support.statements import recorded_statements
-from support.templates import config, define, deployment, server, template
+from support.templates import config, define, deployment, deployment_group, server, template
 
 WEB = {"role": "web"}
 NIGHT = {"cron": "0 2 * * *", "minutes": 120}
@@ -36,38 +34,22 @@ def label(heat, id, **labels):
 
 
 def fleet(policy=None, labels=WEB, more=None, **properties):
-    group = define("OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, labels=labels, **properties)
+    group = deployment_group(labels=labels, **properties)
     if policy:
         group["update_policy"] = {"rolling_update": policy}
     said = {"config": config(outputs=("result",)), "group": group, **(more or {})}
     return template(said, outputs={"results": {"value": {"get_attr": ["group", "result"]}}})
 
 
-def nested(heat, stack):
-    return heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
-
-
 def running(heat):
-    found = []
-    for each in heat.deployments():
-        if each.status == "IN_PROGRESS":
-            resource = heat.read(resources.find, each.resource_id)
-            found.append((resource.name, each.action))
-    return sorted(found)
-
-
-def answer(heat, **values):
-    """Whoever runs; and the group sees who has come or gone meanwhile."""
-    while waiting := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
-        for each in waiting:
-            heat.report(each, **values)
+    return sorted((heat.read(resources.find, each.resource_id).name, each.action) for each in heat.running())
 
 
 def create(heat, *names, **options):
     """A complete stack, whose group has a server of each name."""
     ids = [enrolled(heat, name) for name in names]
     stack = heat.create(fleet(**options))
-    answer(heat)
+    heat.report_all()
     return stack, *ids
 
 
@@ -105,7 +87,7 @@ def test_servers_with_all_labels_that_the_selector_matches_are_members(heat):
     enrolled(heat, "other", {"role": "web", "zone": "a"}, project_id="q")
     stack = heat.create(fleet(labels={"role": "web", "zone": "a"}))
     assert running(heat) == [("one", "CREATE")]
-    answer(heat, result="r")
+    heat.report_all(result="r")
     assert heat.outputs(heat.settled(stack.id)) == {"results": {"one": "r"}}
 
     heat.create(fleet(selector="zone in (b, c)"), "selected")
@@ -129,15 +111,15 @@ def test_servers_join_and_leave_with_their_labels(heat):
     )
     assert (heat.settled(stack.id).action, str(heat.settled(stack.id).status)) == (Action.CREATE, "COMPLETE")
     assert running(heat) == [("two", "CREATE")]
-    answer(heat, result="new")
+    heat.report_all(result="new")
     assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
     assert heat.outputs(stack)["results"] == {"one": None, "two": "new"}
 
     label(heat, first, zone="a")
     heat.work.run(REFRESH)
     assert running(heat) == [("one", "DELETE")]
-    answer(heat)
-    assert list(heat.resources(nested(heat, stack))) == ["two"]
+    heat.report_all()
+    assert list(heat.resources(heat.nested(stack, "group"))) == ["two"]
     assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
     assert [each for each in heat.events(stack) if each[0] == "group"][-4:] == [
         ("group", "UPDATE_IN_PROGRESS"),
@@ -166,7 +148,7 @@ def test_servers_join_and_leave_with_their_facts(heat):
     report_facts(heat, second, os={"family": "debian"}, memory_mb=5)
     assert heat.work.run(REFRESH) == 1
     assert running(heat) == [("two", "CREATE")]
-    answer(heat)
+    heat.report_all()
     report_facts(heat, second, os={"family": "debian"}, memory_mb=6)  # no selector names this fact
     assert heat.work.run(REFRESH) == 0
     label(heat, first, role="web", zone="a")
@@ -174,8 +156,8 @@ def test_servers_join_and_leave_with_their_facts(heat):
     report_facts(heat, second, os={"family": "suse"})
     assert heat.work.run(REFRESH) == 1
     assert running(heat) == [("two", "DELETE")]
-    answer(heat)
-    assert list(heat.resources(nested(heat, stack))) == []
+    heat.report_all()
+    assert list(heat.resources(heat.nested(stack, "group"))) == []
 
 
 def test_a_group_over_missing_labels_follows_new_and_removed_servers(heat):
@@ -185,7 +167,7 @@ def test_a_group_over_missing_labels_follows_new_and_removed_servers(heat):
     id = enrolled(heat, "plain", {})
     assert heat.work.run(REFRESH) == 1
     assert running(heat) == [("plain", "CREATE")]
-    answer(heat)
+    heat.report_all()
     heat.store.write(lambda tx: servers.delete(tx, id))
     assert heat.work.run(REFRESH) == 1
     assert heat.deployments() == []
@@ -197,7 +179,7 @@ def test_new_members_join_in_batches(heat):
         enrolled(heat, name)
     heat.work.run(REFRESH)
     turns = []
-    while waiting := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
+    while waiting := heat.running():
         turns.append([name for name, _ in running(heat)])
         for each in waiting:
             heat.report(each)
@@ -210,15 +192,15 @@ def test_servers_labeled_during_an_operation_of_the_group_join_afterwards(heat):
     stack = heat.create(fleet())
     join(heat, "two")
     assert running(heat) == [("one", "CREATE")]
-    answer(heat)
+    heat.report_all()
     assert heat.work.run(REFRESH) > 0
     assert running(heat) == [("two", "CREATE")]
     join(heat, "three")
     assert running(heat) == [("two", "CREATE")]  # one after the other
-    answer(heat)
+    heat.report_all()
     heat.work.run(REFRESH)
-    answer(heat)
-    assert set(heat.resources(nested(heat, stack))) == {"one", "two", "three"}
+    heat.report_all()
+    assert set(heat.resources(heat.nested(stack, "group"))) == {"one", "two", "three"}
 
 
 def test_servers_labeled_while_the_stack_is_busy_or_suspended_join_afterwards(heat):
@@ -231,7 +213,7 @@ def test_servers_labeled_while_the_stack_is_busy_or_suspended_join_afterwards(he
     assert str(heat.settled(stack.id).status) == "COMPLETE"
     assert heat.work.run(REFRESH) == 1
     assert running(heat) == [("two", "CREATE")]
-    answer(heat)
+    heat.report_all()
 
     heat.visit(stack, Action.SUSPEND)
     join(heat, "three")
@@ -246,7 +228,7 @@ def test_nothing_is_done_to_a_whole_stack_while_a_group_takes_somebody_up(heat, 
     stack = create_growing(heat)
     with pytest.raises(ActionInProgress, match="Group group of stack s is changing its members"):
         heat.visit(stack, action)
-    answer(heat)
+    heat.report_all()
     assert str(heat.visit(stack, action).status) == "COMPLETE"
 
 
@@ -254,7 +236,7 @@ def test_a_stack_update_joins_a_group_that_takes_somebody_up(heat):
     stack = create_growing(heat)
     stack = heat.update(stack, fleet(more={"more": define("OS::Heat::Value", value=1)}))
     assert str(stack.status) == "IN_PROGRESS"
-    answer(heat)
+    heat.report_all()
     assert str(heat.settled(stack.id).status) == "COMPLETE"
     assert len(heat.deployments()) == 2
 
@@ -262,18 +244,18 @@ def test_a_stack_update_joins_a_group_that_takes_somebody_up(heat):
 def test_a_group_that_failed_is_left_to_the_next_update(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
-    answer(heat, deploy_status_code=1)
+    heat.report_all(deploy_status_code=1)
     join(heat, "two")
     assert running(heat) == []
     stack = heat.update(stack, fleet())
     assert running(heat) == [("one", "CREATE"), ("two", "CREATE")]
-    answer(heat)
+    heat.report_all()
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
 def test_a_failure_of_who_came_is_the_groups_and_not_the_stacks(heat):
     stack = create_growing(heat)
-    answer(heat, deploy_status_code=1)
+    heat.report_all(deploy_status_code=1)
     assert heat.states(stack)["group"] == "UPDATE_FAILED"
     assert "resources.two: Deployment to server failed" in heat.resources(stack)["group"].reason
     assert str(heat.settled(stack.id).status) == "COMPLETE"
@@ -287,8 +269,7 @@ def test_a_member_that_never_reports_fails_after_the_timeout(heat):
     assert running(heat) == []
 
 
-def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch):
-    clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
+def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, clock):
     stack, _ = create(heat, "one")
     two = enrolled(heat, "two")
     heat.store.write(lambda tx: servers.change(tx, two, policy={"maintenance_windows": [NIGHT]}))
@@ -302,27 +283,27 @@ def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch)
 def test_two_servers_of_one_name_stay_two_members(heat):
     stack, first = create(heat, "same")
     second = join(heat, "same")
-    answer(heat)
-    assert set(heat.resources(nested(heat, stack))) == {"same", f"same-{second[:8]}"}
+    heat.report_all()
+    assert set(heat.resources(heat.nested(stack, "group"))) == {"same", f"same-{second[:8]}"}
     heat.store.write(lambda tx: servers.delete(tx, first))
     heat.work.run(REFRESH)
     assert running(heat) == []
-    assert set(heat.resources(nested(heat, stack))) == {f"same-{second[:8]}"}
+    assert set(heat.resources(heat.nested(stack, "group"))) == {f"same-{second[:8]}"}
 
 
 def test_a_deleted_or_abandoned_group_is_not_refreshed(heat):
     stack, first = create(heat, "one")
     stack = heat.update(stack, fleet(labels=None, servers={"one": first}))
-    answer(heat)
+    heat.report_all()
     assert heat.read(server_lists.selectors_of, "p") == []
     stack = heat.update(stack, fleet())
-    answer(heat)
+    heat.report_all()
     assert len(heat.read(server_lists.selectors_of, "p")) == 1
     assert str(heat.delete(stack).status) == "COMPLETE"
     assert heat.read(server_lists.selectors_of, "p") == []
 
     stack = heat.create(fleet(), "abandoned")
-    answer(heat)
+    heat.report_all()
     heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
     assert heat.read(server_lists.selectors_of, "p") == []
     enrolled(heat, "two")
@@ -352,9 +333,8 @@ def test_a_group_in_a_nested_stack_is_refreshed(heat):
     enrolled(heat, "one")
     heat.work.run(REFRESH)
     assert running(heat) == [("one", "CREATE")]
-    answer(heat)
-    child = heat.read(stacks.get, heat.resources(stack)["inner"].physical_id)
-    assert heat.states(child)["group"] == "UPDATE_COMPLETE"
+    heat.report_all()
+    assert heat.states(heat.nested(stack, "inner"))["group"] == "UPDATE_COMPLETE"
 
 
 def test_the_template_in_the_documentation_works(heat):
@@ -362,19 +342,15 @@ def test_the_template_in_the_documentation_works(heat):
     text = DOCS.read_text().split("```yaml\n")[2].partition("```")[0]
     stack = heat.create(text)
     enrolled(heat, "two")
-    answer(heat)
+    heat.report_all()
     heat.work.run(REFRESH)
     assert running(heat) == [("two", "CREATE")]
-    answer(heat)
+    heat.report_all()
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
 def test_a_deployment_is_named_by_its_outermost_stack_and_the_path_in_it(heat):
-    group = define(
-        "OS::Heat::SoftwareDeploymentGroup",
-        config={"get_resource": "config"},
-        servers={"one": {"get_resource": "server"}},
-    )
+    group = deployment_group(servers={"one": {"get_resource": "server"}})
     resources = {"config": config(), "server": server(), "alone": deployment(), "group": group}
     heat.create(template(resources), name="shop")
 

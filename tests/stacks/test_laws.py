@@ -66,8 +66,7 @@ answers = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 1])), 
 
 def answer(heat: World, stack: Any, given_answers: list[tuple[int, int]]) -> None:
     for index, code in given_answers:
-        waiting = [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
-        if waiting:
+        if waiting := heat.running():
             heat.report(waiting[index % len(waiting)], deploy_status_code=code, result="r")
 
 
@@ -78,8 +77,7 @@ def finish(heat: World, stack: Any) -> Any:
         left = [each.name for each in heat.leftovers(stack) if each.status.value == "IN_PROGRESS"]
         if not waiting and not left:
             break
-        running = [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
-        if running:  # one at a time: what it frees may delete the others
+        if running := heat.running():  # one at a time: what it frees may delete the others
             heat.report(running[0], result="r")
     return heat.settled(stack.id)
 

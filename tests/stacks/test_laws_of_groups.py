@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker.store import configs, stacks
+from stoker.store import configs
 from support.search import examples
 from support.stacks import World
-from support.templates import config, define, server, template
+from support.templates import config, deployment_group, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -22,9 +22,7 @@ SERVERS = "abcdefg"
 def fleet(count: int, script: str, policy: dict[str, Any]) -> dict[str, Any]:
     resources: dict[str, Any] = {name: server(name) for name in SERVERS[:count]}
     resources |= {"config": config(script), "health": config("health")}
-    resources["group"] = define(
-        "OS::Heat::SoftwareDeploymentGroup",
-        config={"get_resource": "config"},
+    resources["group"] = deployment_group(
         servers={name: {"get_resource": name} for name in SERVERS[:count]},
         signal_transport="HEAT_SIGNAL",
     ) | {"update_policy": {"batch_create": policy, "rolling_update": policy}}
@@ -43,9 +41,9 @@ def finish(heat: World, stack: Any, failing: set[tuple[str, str]], order: Any) -
     """Answer one at a time, whichever; ``failing``: names and scripts."""
     seen, known = Seen(), set()
     while True:
-        inner = heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
+        inner = heat.nested(stack, "group")
         names = {each.id: each.name for each in (*heat.resources(inner).values(), *heat.leftovers(inner))}
-        waiting = [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
+        waiting = heat.running()
         if not waiting:
             return seen
         said = []
@@ -165,9 +163,8 @@ def look(heat, stack, count, policy, script, faults, order, new) -> bool:
 
 def scripts(heat: World, stack: Any) -> dict[str, str]:
     """What each member has been told to run last."""
-    inner = heat.read(stacks.get, heat.resources(stack)["group"].physical_id)
     found = {}
-    for name, each in heat.resources(inner).items():
+    for name, each in heat.resources(heat.nested(stack, "group")).items():
         if not name.endswith(".health"):
             found[name] = heat.read(configs.get, each.properties["config"], "p").config
     return found

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from stoker.resources.base import name_within
-from stoker.store import configs, stacks
+from stoker.store import configs
 from support.templates import config, define, deployment, server, template
 
 #: Names are computed.
@@ -58,6 +58,6 @@ def test_nested_stacks_have_derived_names_and_long_names_are_shortened(heat):
     inner = template({"v": define("OS::Heat::Value", value=1)})
     files = {"inner.yaml": json.dumps(inner)}
     stack = heat.create(template({"in": {"type": "inner.yaml"}}), name="s" + "x" * 254, files=files)
-    nested = heat.read(stacks.get, heat.resources(stack)["in"].physical_id)
+    nested = heat.nested(stack, "in")
     assert re.fullmatch(f"sx-x+-in-{SHORT_ID}", nested.name)
     assert len(nested.name) == 255

@@ -10,7 +10,6 @@ from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
 from stoker.model.stack import Action
 from stoker.stacks import operations
 from stoker.stacks.engine import DEADLINE
-from stoker.store import events, stacks
 from support.stacks import needs_provider, world
 from support.statements import recorded_statements
 from support.templates import define, template
@@ -51,10 +50,6 @@ def parent(**properties):
 FILES = {"child.yaml": CHILD}
 
 
-def child(heat, stack, name="inner"):
-    return heat.read(stacks.get, heat.resources(stack)[name].physical_id)
-
-
 def test_nested_stacks_share_one_reading_of_the_source_of_their_root(heat):
     inner = {"type": "inner.yaml"}
     with recorded_statements(heat.store) as statements:
@@ -68,7 +63,7 @@ def test_nested_stacks_share_one_reading_of_the_source_of_their_root(heat):
 def create(heat, result="r", files=FILES, **properties):
     """A complete stack, and the stack in it."""
     stack = heat.create(parent(**properties), files=files)
-    nested = child(heat, stack)
+    nested = heat.nested(stack, "inner")
     heat.signal(nested, "run", result=result)
     return heat.settled(stack.id), nested
 
@@ -76,7 +71,7 @@ def create(heat, result="r", files=FILES, **properties):
 def test_a_template_is_a_resource_type_with_its_outputs_as_attributes(heat):
     stack = heat.create(parent(words=["a", "b"]), files=FILES)
     assert heat.states(stack) == {"inner": "CREATE_IN_PROGRESS", "after": "INIT_COMPLETE"}
-    nested = child(heat, stack)
+    nested = heat.nested(stack, "inner")
     assert (nested.parent_id, nested.root_id, nested.depth) == (stack.id, stack.id, 1)
     heat.signal(nested, "run", result="brought back")
     stack = heat.settled(stack.id)
@@ -87,7 +82,7 @@ def test_a_template_is_a_resource_type_with_its_outputs_as_attributes(heat):
 
 def test_a_failure_in_a_nested_stack_names_the_whole_path(heat):
     stack = heat.create(parent(), files=FILES)
-    heat.signal(child(heat, stack), "run", deploy_status_code=3)
+    heat.signal(heat.nested(stack, "inner"), "run", deploy_status_code=3)
     stack = heat.settled(stack.id)
     assert str(stack.status) == "FAILED"
     assert stack.reason == (
@@ -114,12 +109,12 @@ def test_a_delete_includes_and_awaits_nested_stacks(heat, has_action):
 def test_changed_properties_and_files_update_the_nested_stack(heat):
     stack, nested = create(heat, "first")
     stack = heat.update(stack, parent(), files=FILES)
-    assert (str(stack.status), child(heat, stack).action) == ("COMPLETE", Action.CREATE)
+    assert (str(stack.status), heat.nested(stack, "inner").action) == ("COMPLETE", Action.CREATE)
     other_group = {"child.yaml": CHILD.replace("group: script", "group: other")}
     for number, files in enumerate((FILES, other_group)):
         stack = heat.update(stack, parent(text="two"), files=files)
         assert (str(stack.status), heat.states(stack)["inner"]) == ("IN_PROGRESS", "UPDATE_IN_PROGRESS")
-        assert (child(heat, stack).id, child(heat, stack).action) == (nested.id, Action.UPDATE)
+        assert (heat.nested(stack, "inner").id, heat.nested(stack, "inner").action) == (nested.id, Action.UPDATE)
         heat.signal(nested, "run", result=f"again {number}")
         stack = heat.settled(stack.id)
         assert (stack.action, str(stack.status)) == (Action.UPDATE, "COMPLETE")
@@ -184,7 +179,7 @@ def test_a_missing_file_is_named(heat):
 
 def test_the_timeout_of_the_parent_ends_nested_stacks(heat):
     stack = heat.create(parent(), files=FILES)
-    nested = child(heat, stack)
+    nested = heat.nested(stack, "inner")
     heat.work.run(DEADLINE)
     assert heat.settled(stack.id).reason == "Timed out"
     assert str(heat.settled(nested.id).status) == "FAILED"
@@ -250,7 +245,7 @@ def test_a_reference_to_a_nested_stack_is_its_arn_or_its_output_stack_id(heat):
         },
     )
     stack = heat.create(said, files={"plain.yaml": plain, "own.yaml": with_own})
-    inner, own = child(heat, stack, "plain"), child(heat, stack, "own")
+    inner, own = heat.nested(stack, "plain"), heat.nested(stack, "own")
     known = heat.resources(own)["value"].physical_id
     assert heat.outputs(stack) == {
         "plain": f"arn:openstack:heat::p:stacks/{inner.name}/{inner.id}",
@@ -306,8 +301,7 @@ def test_a_mapped_type_is_listed_with_the_name_in_the_template(heat):
         "a": "My::Thing",
         "b": "My::Other",
     }
-    listed = heat.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
-    assert {each.resource_type for each in listed} == {"OS::Heat::Stack", "My::Thing", "My::Other"}
+    assert {event.resource_type for event in heat.stored_events(stack)} == {"OS::Heat::Stack", "My::Thing", "My::Other"}
 
 
 def test_errors_in_outputs_of_nested_stacks_are_errors_of_the_parents_outputs(heat):

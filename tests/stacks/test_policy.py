@@ -29,11 +29,10 @@ from stoker.stacks import export, repetition
 from stoker.stacks.operations import Options
 from stoker.store import artifacts, audit, deployments, documents, servers
 from support.blocking import until_blocked
-from support.clock import Clock
 from support.deployments import Env
 from support.fleet import Fleet
 from support.stacks import World, world
-from support.templates import config, define, deployment, server, template
+from support.templates import config, define, deployment, deployment_group, on, server, template
 
 ID = "00000000-0000-4000-8000-000000000001"
 NIGHT = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 120}]}
@@ -49,11 +48,6 @@ resources:
   c: {{type: OS::Heat::SoftwareConfig, properties: {{group: script, config: x}}}}
   d: {{type: OS::Heat::{type}, properties: {{config: {{get_resource: c}}, {servers}}}}}
 """
-
-
-@pytest.fixture
-def clock(monkeypatch) -> Clock:
-    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 def governed(policy: Any = None, **more: Any) -> dict[str, Any]:
@@ -105,17 +99,13 @@ def begin(
 
 
 def literal(id: str, **properties: Any) -> dict[str, Any]:
-    made = deployment(**properties)
-    made["properties"]["server"] = id
-    return template({"config": config(), "d": made})
+    return template({"config": config(), "d": on(id, **properties)})
 
 
 def later(id: str) -> dict[str, Any]:
     """The same, but the server is known only when it runs."""
-    made = literal(id)
-    made["resources"]["value"] = define("OS::Heat::Value", value=id)
-    made["resources"]["d"]["properties"]["server"] = {"get_attr": ["value", "value"]}
-    return made
+    value = define("OS::Heat::Value", value=id)
+    return template({"config": config(), "value": value, "d": on({"get_attr": ["value", "value"]})})
 
 
 def test_a_server_with_the_policy_stack_runs_only_its_own_stack(heat):
@@ -197,8 +187,7 @@ def test_existing_deployments_may_be_deleted_despite_the_policy(heat):
 
 def test_a_group_that_a_server_refuses_is_found_before_the_create(heat):
     wrong = template({"config": config(), "server": governed({"groups": ["puppet"]}), "d": deployment()})
-    many = {"config": {"get_resource": "config"}, "servers": {"a": {"get_resource": "server"}}}
-    for resource in (deployment(), define("OS::Heat::SoftwareDeploymentGroup", **many)):
+    for resource in (deployment(), deployment_group(servers={"a": {"get_resource": "server"}})):
         wrong["resources"]["d"] = resource
         problem = r"resources.d: Server server runs no configs of the group script"
         with pytest.raises(StackValidationFailed, match=problem):
@@ -217,10 +206,9 @@ def test_a_group_that_a_server_refuses_is_found_before_the_create(heat):
 OTHER = {"url": "https://example.org/h", "sha256": "1" * 64}
 
 
-def deliver(hook: Any, on: Any, **resources: Any) -> dict[str, Any]:
+def deliver(hook: Any, server: Any, **resources: Any) -> dict[str, Any]:
     """A template with a deployment whose config delivers its hook."""
-    resource = {**deployment(), "properties": {"config": {"get_resource": "config"}, "server": on}}
-    return template({"config": config(options={"hook": hook}), "d": resource, **resources})
+    return template({"config": config(options={"hook": hook}), "d": on(server), **resources})
 
 
 def store_hook(heat: World, name: str) -> Artifact:
@@ -261,8 +249,8 @@ def test_a_delivered_hook_that_the_policy_denies_is_found_before_the_create(heat
             (named, {"machine": governed(name="web1")}),
             (named, {"machine": governed(policy, name="new")}),
         ]
-        for (on, resources), (value, is_admitted) in product(forms, zip(("shout", OTHER), admitted, strict=True)):
-            text = deliver(value, on, **resources)
+        for (machine, resources), (value, is_admitted) in product(forms, zip(("shout", OTHER), admitted, strict=True)):
+            text = deliver(value, machine, **resources)
             if is_admitted:
                 assert heat.delete(heat.create(text)).status == "COMPLETE"
                 continue
@@ -353,10 +341,8 @@ def test_the_stack_of_an_enrolled_servers_resource_is_admitted(heat):
     assert begin(heat).status == "IN_PROGRESS", "and whoever deploys without a stack is its project"
     with pytest.raises(DeploymentRefused):
         heat.create(literal(ID), "other")
-    both = literal(ID)
-    both["resources"]["server"] = machine
-    both["resources"]["d"]["depends_on"] = ["server"]
-    assert heat.create(both, "third").status == "IN_PROGRESS"
+    both = {"config": config(), "server": machine, "d": on(ID) | {"depends_on": "server"}}
+    assert heat.create(template(both), "third").status == "IN_PROGRESS"
 
 
 def test_nova_servers_have_labels_and_policies(heat):

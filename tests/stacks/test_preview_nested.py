@@ -7,8 +7,6 @@ import json
 import pytest
 
 from stoker.model.errors import Invalid
-from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
-from stoker.types.planned_runs import Planner
 from support.stacks import World
 from support.templates import config, define, template
 
@@ -41,9 +39,7 @@ MIDDLE = json.dumps(
 
 def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str]:
     """Kinds of change by the resource's name."""
-    handed = StackRequest(template=said, files=files)
-    resolved = prepare(heat.engine, handed, Identity(stack.id, stack.name, stack.project_id))
-    levels = heat.read(lambda tx: Planner(tx, heat.engine, stack, resolved, exists=True).levels)
+    levels, _ = heat.plan(stack, said, files)
     for level in levels:
         assert {change.resource.stack_id for change in level.changes if change.resource} <= {level.stack.id}
     return {change.name: str(change.kind) for level in levels for change in level.changes}

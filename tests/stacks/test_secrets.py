@@ -9,7 +9,7 @@ import pytest
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, stacks
 from support.fleet import Fleet
-from support.templates import config, define, deployment, server, template
+from support.templates import config, define, deployment, deployment_group, server, template
 
 WORD, STARS = "s3cret-word", "******"
 GIVEN = {
@@ -78,12 +78,7 @@ resources:
     properties: {config: {get_resource: c}, server: {get_param: id}, input_values: {word: {get_param: word}}}
 """
 WORD_GIVEN = {"word": {"get_param": "password"}}
-GROUP = define(
-    "OS::Heat::SoftwareDeploymentGroup",
-    config={"get_resource": "config"},
-    servers={"one": {"get_resource": "server"}},
-    input_values=WORD_GIVEN,
-)
+GROUP = deployment_group(servers={"one": {"get_resource": "server"}}, input_values=WORD_GIVEN)
 NESTED = define("inner.yaml", id={"get_resource": "server"}, word={"get_param": "password"})
 
 

@@ -13,7 +13,7 @@ from stoker.model.errors import Invalid
 from stoker.store import deployments, documents, rows, servers
 from support.deployments import begin
 from support.fleet import Fleet
-from support.templates import config, define, template
+from support.templates import config, deployment_group, on, template
 
 SCRIPT = "#!/bin/sh\nrm -f /tmp/made"
 
@@ -24,21 +24,12 @@ def machines(heat):
     return Fleet(heat).servers(2, modes=(UNDO,))
 
 
-def on(server_id, option=SCRIPT, **more):
+def undoable(server_id, option=SCRIPT, *, transport="STOKER_SIGNAL", **options):
     """A template with a deployment on a server, whose config says how to undo."""
+    group = "file" if option is True else "script"
     resources = {
-        "config": config(
-            inputs=("word",),
-            group="file" if option is True else "script",
-            options={"undo": option, **more.pop("options", {})},
-        ),
-        "d": define(
-            "OS::Heat::SoftwareDeployment",
-            config={"get_resource": "config"},
-            server=server_id,
-            input_values={"word": "x"},
-            **{"signal_transport": "STOKER_SIGNAL", **more},
-        ),
+        "config": config(inputs=("word",), group=group, options={"undo": option, **options}),
+        "d": on(server_id, input_values={"word": "x"}, signal_transport=transport),
     }
     return template(resources)
 
@@ -63,7 +54,7 @@ def signal(heat, stack, code=0):
     [(SCRIPT, "script", SCRIPT, None), (True, "file", "#!/bin/sh\necho", UNDO)],
 )
 def test_the_deletion_of_a_stack_undoes_its_deployments(heat, machines, option, group, text, mode):
-    stack = signal(heat, heat.create(on(machines[0].id, option)))
+    stack = signal(heat, heat.create(undoable(machines[0].id, option)))
     stack = heat.delete(stack)
 
     assert heat.states(stack)["d"] == "DELETE_IN_PROGRESS"
@@ -87,11 +78,11 @@ def test_true_is_refused_for_hooks_that_cannot_undo_before_anything_is_written(h
 
 @pytest.mark.parametrize("option", [False, None, "", "false"])
 def test_without_the_option_nothing_runs(heat, machines, option):
-    assert heat.delete(signal(heat, heat.create(on(machines[0].id, option)))).deleted_at is not None
+    assert heat.delete(signal(heat, heat.create(undoable(machines[0].id, option)))).deleted_at is not None
 
 
 def test_a_failed_undo_fails_the_deletion_until_a_retry_or_the_removal_of_the_server(heat, machines):
-    stack = heat.delete(signal(heat, heat.create(on(machines[0].id, options={"undo_timeout": 30}))))
+    stack = heat.delete(signal(heat, heat.create(undoable(machines[0].id, undo_timeout=30))))
     assert inputs(entry(heat, machines[0].id))["deploy_timeout"] == "30.0"
     heat.work.run(DEADLINE)
     stack = heat.settled(stack.id)
@@ -111,7 +102,7 @@ def test_a_failed_undo_fails_the_deletion_until_a_retry_or_the_removal_of_the_se
 
 def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
     (old,) = Fleet(heat).servers(1)
-    stack = heat.delete(signal(heat, heat.create(on(old.id, True))))
+    stack = heat.delete(signal(heat, heat.create(undoable(old.id, True))))
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
     assert f"The agent of server {old.name} does not know how to undo" in stack.reason
     assert heat.read(documents.to_run, old.id) == []
@@ -122,14 +113,14 @@ def test_a_run_that_no_agent_may_have_begun_is_not_undone(heat, machines, is_pol
     """A delivery is recorded a moment after the document was sent to an agent that polls."""
     if is_polling:
         heat.store.write(lambda tx: servers.record_seen_again(tx, tx.now, [machines[0].id]))
-    stack = heat.delete(heat.create(on(machines[0].id)))
+    stack = heat.delete(heat.create(undoable(machines[0].id)))
     assert (stack.action, stack.status) == ("DELETE", "IN_PROGRESS" if is_polling else "COMPLETE")
 
 
 def test_a_replacement_on_another_server_undoes_the_old_one(heat, machines):
     old, new = machines
-    stack = signal(heat, heat.create(on(old.id)))
-    stack = signal(heat, heat.update(stack, on(new.id)))
+    stack = signal(heat, heat.create(undoable(old.id)))
+    stack = signal(heat, heat.update(stack, undoable(new.id)))
 
     assert (stack.action, stack.status) == ("UPDATE", "IN_PROGRESS")
     run = entry(heat, old.id)
@@ -141,8 +132,8 @@ def test_a_replacement_on_another_server_undoes_the_old_one(heat, machines):
 
 
 def test_the_undo_of_the_old_one_precedes_a_replacement_on_the_same_server(heat, machines):
-    stack = signal(heat, heat.create(on(machines[0].id)))
-    stack = heat.update(stack, on(machines[0].id, signal_transport="CFN_SIGNAL"))
+    stack = signal(heat, heat.create(undoable(machines[0].id)))
+    stack = heat.update(stack, undoable(machines[0].id, transport="CFN_SIGNAL"))
     assert entry(heat, machines[0].id)["config"] == SCRIPT
 
     (old,) = heat.deployments()
@@ -159,8 +150,7 @@ def test_a_member_that_leaves_its_group_is_undone(heat, machines):
 
     def group(*ids):
         members = {f"m{number}": id for number, id in enumerate(ids)}
-        properties = {"config": {"get_resource": "config"}, "servers": members, "signal_transport": "STOKER_SIGNAL"}
-        resource = define("OS::Heat::SoftwareDeploymentGroup", **properties)
+        resource = deployment_group(servers=members, signal_transport="STOKER_SIGNAL")
         return template({"config": config(options={"undo": SCRIPT}), "group": resource})
 
     stack = heat.create(group(first.id, second.id))

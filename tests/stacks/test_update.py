@@ -10,9 +10,7 @@ from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotS
 from stoker.model.stack import Action
 from stoker.stacks import export, signals
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
-from stoker.types.planned_runs import Planner
 from support.stacks import find_run, tell
 from support.templates import config, define, deployment, server, template
 
@@ -78,20 +76,14 @@ def test_a_deployment_whose_config_a_client_deleted_or_spoilt_fails_with_a_reaso
         heat.store.write(lambda tx: configs.delete(tx, id))
     after = template({**before, "d": deployment(input_values={"a": 1}, actions=actions)})
 
-    runs = foresee(heat, stack, after)
+    _, runs = heat.plan(stack, after)
     stack = heat.update(stack, after)
 
     assert [run.content for run in runs if run.action is not Action.DELETE] == [None] * len(runs)
     assert (stack.action, stack.status) == ("UPDATE", "FAILED")
     assert "could not be found" in stack.reason or "needs a map of configs" in stack.reason
-    foresee(heat, stack, template({}))
+    heat.plan(stack, template({}))
     assert heat.delete(stack) is not None
-
-
-def foresee(heat, stack, changed):
-    """Return the runs that an update of the stack would start."""
-    resolved = prepare(heat.engine, StackRequest(template=changed), Identity(stack.id, stack.name, heat.project))
-    return heat.read(lambda tx: Planner(tx, heat.engine, stack, resolved, exists=True).runs)
 
 
 def test_a_new_update_supersedes_a_running_one(heat):
@@ -154,8 +146,7 @@ def test_a_deployment_that_has_to_be_replaced_after_its_step_began_to_wait_is_re
     tell(heat, stack, "handle", id="1", data=second)
     if moves:
         tell(heat, stack, "later")
-    while running := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
-        heat.report(running[0])
+    heat.report_all()
     assert heat.settled(stack.id).status == "COMPLETE"
     assert heat.resources(stack)["d"].id != replaced
     assert heat.leftovers(stack) == []

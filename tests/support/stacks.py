@@ -23,7 +23,7 @@ from stoker.messaging.webhook_client import Targets
 from stoker.model.deployment import Deployment, Owner, Settled
 from stoker.model.errors import EntityNotFound
 from stoker.model.server import ServerOwner
-from stoker.model.stack import Action, Resource, Stack
+from stoker.model.stack import Action, Event, Resource, Stack
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.base import ResourceEnv
@@ -41,6 +41,7 @@ from stoker.store.tx import Tx
 from stoker.transports.base import Objects, Platform
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types.nested_stacks import TemplateType
+from stoker.types.planned_runs import Planner
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -209,6 +210,11 @@ class World:
         self.store.write(apply)
         self.work.run(ADVANCE)
 
+    def report_all(self, **values: Any) -> None:
+        """Report all runs, one at a time, and those that begin meanwhile, until none is in progress."""
+        while running := self.running():
+            self.report(running[0], **values)
+
     def signal_all(self, stack: Stack, **values: Any) -> Stack:
         """Signal all waiting resources until none waits."""
         while waiting := [
@@ -227,6 +233,10 @@ class World:
     def resources(self, stack: Stack) -> dict[str, Resource]:
         """Return the current resources by name."""
         return {resource.name: resource for resource in self.read(stored.of_stack, stack.id) if resource.current}
+
+    def nested(self, stack: Stack, name: str) -> Stack:
+        """Return the stack of a resource that is a nested stack or a group."""
+        return self.read(stacks.get, self.resources(stack)[name].physical_id)
 
     def leftovers(self, stack: Stack) -> list[Resource]:
         """Return the outdated resources."""
@@ -253,13 +263,28 @@ class World:
             stored_outputs = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
         return {output["output_key"]: output["output_error"] for output in stored_outputs if "output_error" in output}
 
+    def stored_events(self, stack: Stack) -> list[Event]:
+        """Return the events, oldest first."""
+        return self.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
+
     def events(self, stack: Stack) -> list[tuple[str, str]]:
         """Return the events as pairs of resource name and state."""
-        stored_events = self.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
-        return [(event.resource_name, f"{event.action}_{event.status}") for event in stored_events]
+        return [(event.resource_name, f"{event.action}_{event.status}") for event in self.stored_events(stack)]
 
-    def deployments(self) -> list[Any]:
+    def plan(self, stack: Stack, template: Any, files: Mapping[str, str] | None = None) -> tuple[Any, Any]:
+        """Return the changes of each stack of the tree, and the runs, of an update of the stack to ``template``."""
+        identity = Identity(stack.id, stack.name, self.project)
+        resolved = prepare(self.engine, StackRequest(template=template, files=files), identity)
+        with self.store.read() as tx:
+            planner = Planner(tx, self.engine, stack, resolved, exists=True)
+            return planner.levels, planner.runs
+
+    def deployments(self) -> list[Deployment]:
         return self.read(deployments.list_all, self.project)
+
+    def running(self) -> list[Deployment]:
+        """Return the deployments in progress."""
+        return [deployment for deployment in self.deployments() if deployment.status == "IN_PROGRESS"]
 
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         """Return the ids and bodies of the runs in a server's document."""

@@ -7,9 +7,14 @@ from typing import Any
 VERSION = "2018-08-31"
 
 
+def document(version: str = VERSION, **sections: Any) -> dict[str, Any]:
+    """Return a template with these sections."""
+    return {"heat_template_version": version, **sections}
+
+
 def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a template with these resources."""
-    return {"heat_template_version": VERSION, "resources": resources, **more}
+    return document(resources=resources, **more)
 
 
 def define(kind: str, **properties: Any) -> dict[str, Any]:
@@ -45,6 +50,11 @@ def deployment(config: str = "config", server: str = "server", *, after: tuple[s
     if after:
         definition["depends_on"] = list(after)
     return definition
+
+
+def deployment_group(config: str = "config", **properties: Any) -> dict[str, Any]:
+    """Return a group of deployments, whose ``servers`` or ``labels`` are among the properties."""
+    return define("OS::Heat::SoftwareDeploymentGroup", config={"get_resource": config}, **properties)
 
 
 def on(server: Any, config: str = "config", **properties: Any) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from stoker.deployments import runs, service
@@ -12,14 +10,8 @@ from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
 from stoker.store import audit, servers
 from support import query
-from support.clock import Clock
 from support.fleet import COMPONENT
 from support.templates import server, template
-
-
-@pytest.fixture
-def clock(monkeypatch) -> Clock:
-    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 def govern(fleet, id, policy):

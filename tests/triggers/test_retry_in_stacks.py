@@ -11,17 +11,13 @@ from stoker.deployments import service
 from stoker.model.errors import ActionInProgress, Conflict
 from stoker.model.stack import Action
 from stoker.store import deployments, stacks
-from support.templates import define, on
+from support.templates import define, deployment_group, on
 
 CONFIG = define("OS::Heat::SoftwareConfig", config="x", group="script")
 
 
 def template(**resources):
     return {"heat_template_version": "2018-08-31", "resources": {"config": CONFIG, **resources}}
-
-
-def deployment(server, **more):
-    return on(server) | more
 
 
 def of(fleet, server):
@@ -36,7 +32,7 @@ def now(fleet, stack):
 
 def test_the_stack_continues_with_the_dependents(fleet):
     first, second = fleet.servers(2)
-    stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id, depends_on="a")))
+    stack = fleet.world.create(template(a=on(first.id), b=on(second.id) | {"depends_on": "a"}))
     failed = of(fleet, first)
     with pytest.raises(Conflict, match="only what failed"):
         fleet.retry(failed)
@@ -53,7 +49,7 @@ def test_the_stack_continues_with_the_dependents(fleet):
 
 def test_impossible_retries_are_refused(fleet):
     first, second = fleet.servers(2)
-    stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id)))
+    stack = fleet.world.create(template(a=on(first.id), b=on(second.id)))
     failed = of(fleet, first)
     fleet.world.report(failed, deploy_status_code=1)
     fleet.retry(failed)
@@ -71,16 +67,11 @@ def test_impossible_retries_are_refused(fleet):
         fleet.retry(of(fleet, first))
 
 
-def tolerating(servers, **policies):
+def tolerating(servers, names=("batch_create",)):
     """A template with a group of which half of the members may fail."""
-    properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in servers}}
     policy = {"max_batch_size": 10, "max_fail_percentage": 50}
-    return template(
-        all=(
-            define("OS::Heat::SoftwareDeploymentGroup", **properties)
-            | {"update_policy": dict.fromkeys(policies.get("names", ("batch_create",)), policy)}
-        )
-    )
+    group = deployment_group(servers={each.name: each.id for each in servers})
+    return template(all=group | {"update_policy": dict.fromkeys(names, policy)})
 
 
 @pytest.mark.parametrize("names", [("batch_create",), ("batch_create", "rolling_update")])
@@ -122,7 +113,7 @@ def test_a_tolerated_member_in_a_nested_stack_is_retried(fleet):
 
 def test_a_remediation_that_failed_before_a_suspension_runs_again_in_place(fleet):
     (server,) = fleet.servers(1)
-    stack = fleet.world.create(template(a=deployment(server.id)))
+    stack = fleet.world.create(template(a=on(server.id)))
     fleet.world.report(of(fleet, server))
     failed = replace(of(fleet, server), status="FAILED")
     fleet.world.store.write(lambda tx: deployments.save(tx, failed))
@@ -138,8 +129,7 @@ def test_a_remediation_that_failed_before_a_suspension_runs_again_in_place(fleet
 
 def test_a_retry_that_would_run_nothing_is_refused(fleet):
     (server,) = fleet.servers(1)
-    run = deployment(server.id)
-    run["properties"]["actions"] = ["CREATE"]
+    run = on(server.id, actions=["CREATE"])
     stack = fleet.world.create(template(a=run))
     failed = of(fleet, server)
     fleet.world.report(failed, deploy_status_code=1)

@@ -14,7 +14,7 @@ from stoker.http.stoker.schedules import serialize
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
 from stoker.model.trigger import TriggerStatus
-from stoker.store import audit, deployments, events, rows, servers, triggers
+from stoker.store import audit, deployments, rows, servers, triggers
 from stoker.triggers import creation
 from stoker.triggers import schedules as trigger_schedules
 from stoker.triggers.lifecycle import GO_ON
@@ -269,8 +269,7 @@ def test_a_schedule_that_could_not_start_adds_a_stack_event(clock):
     made = clock.create(trigger={"stack": "shop", "resource": "patch", "servers": [clock.server.id]})
     clock.write(lambda tx: servers.delete(tx, clock.server.id))
     failure = clock.start(made).last_error
-    found = clock.fleet.world.read(events.list_all, [stack.id], equal={}, limit=None, marker=None, descending=False)
-    reasons = [each.reason for each in found if each.resource_name == "patch"]
+    reasons = [event.reason for event in world.stored_events(stack) if event.resource_name == "patch"]
     assert f"Signal: Schedule nightly could not start: {failure}" in reasons
     assert clock.begun()[0].stack_id == stack.id
 

@@ -16,7 +16,7 @@ from stoker.store import configs, deployments, servers, stacks
 from stoker.triggers import request
 from support.fleet import COMPONENT, Fleet
 from support.stacks import world
-from support.templates import VERSION, define, on
+from support.templates import VERSION, define, deployment_group, on
 
 
 def template(**resources):
@@ -356,17 +356,14 @@ def test_every_deployment_on_a_server_is_triggered_in_the_order_of_requirements_
 
 def test_the_order_covers_nested_stacks_and_groups(fleet):
     first, second = fleet.servers(2)
-    run = {**on(second.id, "app"), "depends_on": "all"}
-    run["properties"] = {**run["properties"], "input_values": {"target": "alone"}}
-    group = define(
-        "OS::Heat::SoftwareDeploymentGroup",
-        config={"get_resource": "app"},
+    run = on(second.id, "app", input_values={"target": "alone"}) | {"depends_on": "all"}
+    group = deployment_group(
+        "app",
         servers={"z": first.id, "y": first.id, "x": second.id},
         input_values={"target": "member"},
     )
     fleet.world.create(template(app=COMPONENT, alone=run, all=group), "shop")
-    while pending := [each for each in fleet.world.deployments() if each.status == "IN_PROGRESS"]:
-        fleet.world.report(pending[0])
+    fleet.world.report_all()
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
     assert [(target.server_name, target.resource_name) for target in fleet.targets(trigger)] == [
         (second.name, "all/x"),
@@ -484,23 +481,18 @@ def test_a_tolerated_member_whose_config_is_gone_is_triggered_with_its_present_o
         component = json.loads(json.dumps(COMPONENT))
         component["properties"]["configs"][1]["config"] = script
         policy = {"max_batch_size": 2, "max_fail_percentage": 50}
-        group = define(
-            "OS::Heat::SoftwareDeploymentGroup",
-            config={"get_resource": "app"},
-            servers={"good": good.id, "bad": bad.id},
-        ) | {"update_policy": {"batch_create": policy, "rolling_update": policy}}
+        group = deployment_group("app", servers={"good": good.id, "bad": bad.id})
+        group["update_policy"] = {"batch_create": policy, "rolling_update": policy}
         return template(app=component, all=group)
 
-    def end_runs(**codes):
-        for each in fleet.world.deployments():
-            if each.status == "IN_PROGRESS":
-                code = codes.get("bad", 0) if each.server_id == bad.id else 0
-                fleet.world.report(each, deploy_status_code=code)
+    def end_runs(failed=0):
+        for each in fleet.world.running():
+            fleet.world.report(each, deploy_status_code=failed if each.server_id == bad.id else 0)
 
     stack = fleet.world.create(version("old"), "many")
     end_runs()
     fleet.world.update(stack, version("new"))
-    end_runs(bad=1)
+    end_runs(failed=1)
     assert fleet.world.states(stack)["all"] == "UPDATE_COMPLETE"
     for resource in ("app", "all"):
         trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")

@@ -17,12 +17,10 @@ from stoker.store import artifacts, configs, stacks, targets, triggers
 from stoker.triggers import update_previews
 from support.fleet import Fleet
 from support.stacks import World
-from support.templates import config, define, deployment, server, template
+from support.templates import config, define, deployment, deployment_group, on, server, template
 
 #: Previews write nothing.
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-
-DEPLOYMENT = "OS::Heat::SoftwareDeployment"
 
 
 def enroll(heat: World, *names: str, labels: dict[str, str] | None = None) -> list[str]:
@@ -63,26 +61,18 @@ def _shown(tx: Any, started: update_previews.UpdatePreview) -> tuple[str, Any, d
     return started.action, content.config, of_servers
 
 
-def on(server_id: Any, config: Any = None, **properties: Any) -> dict[str, Any]:
-    given = {"config": config or {"get_resource": "config"}, "server": server_id, **properties}
-    return define(DEPLOYMENT, **given)
-
-
-def finish(heat: World, stack: Any) -> Any:
-    """Report success for every deployment of a stack."""
-    while True:
-        running = [each for each in heat.deployments() if each.status == "IN_PROGRESS" and each.stack_id]
-        if not running:
-            return heat.settled(stack.id)
-        for each in running:
-            heat.report(each)
+def complete(heat: World, text: Any, files: dict[str, str] | None = None) -> Any:
+    """Create a stack, and report success for all its deployments."""
+    stack = heat.create(text, files=files)
+    heat.report_all()
+    return heat.settled(stack.id)
 
 
 INNER = template(
     {
         "own": config("inner"),
-        "app": on({"get_param": "server"}, {"get_resource": "own"}, input_values={"port": {"get_param": "port"}}),
-        "given": on({"get_param": "server"}, {"get_param": "config"}),
+        "app": on({"get_param": "server"}, "own", input_values={"port": {"get_param": "port"}}),
+        "given": define("OS::Heat::SoftwareDeployment", config={"get_param": "config"}, server={"get_param": "server"}),
     },
     parameters={"server": {"type": "string"}, "config": {"type": "string"}, "port": {"type": "string"}},
 )
@@ -96,7 +86,7 @@ def outer(server_id: Any, text: str = "one", port: Any = "80", **more: Any) -> d
 
 def test_deployments_of_a_nested_stack_are_previewed(heat):
     (id,) = enroll(heat, "web1")
-    stack = finish(heat, heat.create(outer(id), files=FILES))
+    stack = complete(heat, outer(id), FILES)
 
     assert preview(heat, outer(id), stack, FILES) == {}, "an update without changes runs nothing"
     assert preview(heat, outer(id, port="81"), stack, FILES) == {
@@ -112,7 +102,7 @@ def test_a_nested_stack_that_depends_on_the_update_is_not_previewed(heat):
     value = define("OS::Heat::Value", value="80")
     other = define("OS::Heat::Value", value="81")
     port = {"get_attr": ["value", "value"]}
-    stack = finish(heat, heat.create(outer(id, port=port, value=value), files=FILES))
+    stack = complete(heat, outer(id, port=port, value=value), FILES)
 
     assert preview(heat, outer(id, port=port, value=other), stack, FILES) == {
         "web": "port depends on value.value, unknown until applied"
@@ -123,14 +113,14 @@ def test_a_nested_stack_that_depends_on_the_update_is_not_previewed(heat):
 
 def group(count: int, port: str = "80", **more: Any) -> dict[str, Any]:
     values = {"port": port, "number": "%index%"}
-    member = on("web%index%", **{"input_values": values})
+    member = on("web%index%", input_values=values)
     return define("OS::Heat::ResourceGroup", count=count, resource_def=member, **more)
 
 
 def test_members_of_resource_groups_are_previewed(heat):
     enroll(heat, "web0", "web1", "web2")
     text = template({"config": config("c"), "many": group(2)})
-    stack = finish(heat, heat.create(text))
+    stack = complete(heat, text)
 
     more = template({"config": config("c"), "many": group(3)})
     assert preview(heat, more, stack) == {
@@ -163,14 +153,12 @@ def test_members_of_a_chain_and_nested_groups_are_previewed(heat):
 def test_only_new_members_of_a_deployment_group_are_previewed(heat, by):
     first, second = enroll(heat, "web1", "web2", labels={"role": "web"})
     which = {"labels": {"role": "web"}} if by == "labels" else {"servers": {"a": first, "b": second}}
-    kind = "OS::Heat::SoftwareDeploymentGroup"
 
     def text(which: dict[str, Any], **more: Any) -> Any:
-        properties = {"config": {"get_resource": "config"}, **which, **more}
-        return template({"config": config("c"), "all": define(kind, **properties)})
+        return template({"config": config("c"), "all": deployment_group(**which, **more)})
 
     assert preview(heat, text(which)) == {"all": ("CREATE", "c", {"web1": {}, "web2": {}})}
-    stack = finish(heat, heat.create(text(which)))
+    stack = complete(heat, text(which))
     (third,) = enroll(heat, "db1", labels={"role": "db"})
     other = {"selector": "role in (web, db)"} if by == "labels" else {"servers": {"a": first, "c": third}}
     assert preview(heat, text(other), stack) == {"all": ("CREATE", "c", {"db1": {}})}

@@ -10,9 +10,7 @@ import pytest
 
 from stoker.model.errors import Invalid
 from stoker.model.stack import Stack, Status
-from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import stacks
-from stoker.types.planned_runs import Planner
 from support.stacks import World, tell, world
 from support.templates import define, template
 
@@ -55,10 +53,7 @@ def test_a_nested_stack_of_cloudformation_is_updated_with_its_template(store):
 def test_a_nested_stack_of_cloudformation_is_previewed_with_the_files_of_the_request(store):
     heat = world(store)
     stack = heat.create(template({}))
-    identity = Identity(stack.id, stack.name, heat.project)
-    resolved = prepare(heat.engine, StackRequest(template=_outer("a"), files={URL: INNER_AWS}), identity)
-    with store.read() as tx:
-        levels = Planner(tx, heat.engine, stack, resolved, exists=True).levels
+    levels, _ = heat.plan(stack, _outer("a"), {URL: INNER_AWS})
     assert [[change.name for change in level.changes] for level in levels] == [["nested"], ["value"]]
 
 
