@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stoker import hot
 from stoker.hot import UNKNOWN, Budget
 from stoker.hot.functions import call_names
+from support.scope import World
 
 keys = st.text(max_size=5).filter(lambda key: key not in call_names())
 plain = st.recursive(
@@ -87,8 +88,8 @@ def test_a_function_of_an_unknown_value_is_unknown(value: Any, expected: Any) ->
 
 
 @pytest.mark.parametrize("version", ["2013-05-23", "2018-08-31"])
-def test_a_path_into_an_unknown_value_is_unknown(world: Any, version: str) -> None:
-    scope = world(version, parameters={"p": UNKNOWN})
+def test_a_path_into_an_unknown_value_is_unknown(version: str) -> None:
+    scope = World(version, parameters={"p": UNKNOWN})
     assert hot.evaluate({"get_param": ["p", "x"]}, scope) is UNKNOWN
     scope = Everything()
     scope.version = version

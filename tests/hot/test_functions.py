@@ -10,39 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot import Budget
 from stoker.hot.functions import all_functions
 from stoker.hot.syntaxes import VERSIONS
 from stoker.model.errors import StackValidationFailed, UserParameterMissing
+from support.scope import World
 
 FUNCTIONS = {name: item for name, item in all_functions().items() if not name.startswith("Fn::")}
 OLDEST, NEWEST = min(VERSIONS), max(VERSIONS)
 words = st.text("abc", min_size=1, max_size=3)
-
-
-def test_the_functions_are_exactly_these() -> None:
-    assert sorted(FUNCTIONS) == [
-        "contains",
-        "digest",
-        "filter",
-        "get_attr",
-        "get_file",
-        "get_param",
-        "get_resource",
-        "list_concat",
-        "list_concat_unique",
-        "list_join",
-        "make_url",
-        "map_merge",
-        "map_replace",
-        "repeat",
-        "resource_facade",
-        "str_replace",
-        "str_replace_strict",
-        "str_replace_vstrict",
-        "str_split",
-        "yaql",
-    ]
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -53,9 +28,9 @@ def test_a_function_states_its_versions_and_describes_itself(name: str) -> None:
     assert function.until is None or function.until in ("", *VERSIONS)
 
 
-def test_only_a_map_with_a_single_key_is_a_call(world: Any) -> None:
+def test_only_a_map_with_a_single_key_is_a_call() -> None:
     for data in ({"digest": 1, "x": 2}, {"equals": [1, 2]}, {"Get_param": "x"}, {}, ["get_param", "x"]):
-        assert hot.evaluate(data, world()) == data
+        assert hot.evaluate(data, World()) == data
 
 
 @pytest.mark.parametrize(
@@ -80,46 +55,46 @@ def test_only_a_map_with_a_single_key_is_a_call(world: Any) -> None:
         ([{"get_param": "key"}, "b", 0], 10),
     ],
 )
-def test_get_param_follows_a_path_or_returns_empty_text(world: Any, path: list[Any], value: Any) -> None:
+def test_get_param_follows_a_path_or_returns_empty_text(path: list[Any], value: Any) -> None:
     deep = {"a": {"b": [10, {"c": 20}]}, "s": "text", "n": None}
-    assert hot.evaluate({"get_param": ["p", *path]}, world(parameters={"p": deep, "key": "a"})) == value
+    assert hot.evaluate({"get_param": ["p", *path]}, World(parameters={"p": deep, "key": "a"})) == value
 
 
-def test_get_param_of_an_undefined_parameter_is_an_error(world: Any) -> None:
+def test_get_param_of_an_undefined_parameter_is_an_error() -> None:
     with pytest.raises(UserParameterMissing, match=r"The Parameter \(x\) was not provided\."):
-        hot.evaluate({"get_param": "x"}, world())
+        hot.evaluate({"get_param": "x"}, World())
 
 
-def test_the_result_of_a_function_is_never_evaluated(world: Any) -> None:
+def test_the_result_of_a_function_is_never_evaluated() -> None:
     trap = {"get_param": "secret"}
-    scope = world(parameters={"p": trap, "secret": "s"}, ids={"r": trap}, attributes={"r": {"a": trap}})
+    scope = World(parameters={"p": trap, "secret": "s"}, ids={"r": trap}, attributes={"r": {"a": trap}})
     for call in ({"get_param": "p"}, {"get_resource": "r"}, {"get_attr": ["r", "a"]}):
         assert hot.evaluate([call], scope) == [trap]
 
 
-def test_get_attr_leaves_the_path_to_the_resource_since_juno(world: Any) -> None:
+def test_get_attr_leaves_the_path_to_the_resource_since_juno() -> None:
     for version, asked in ((OLDEST, ("r", "a", ())), ("2014-10-16", ("r", "a", ("k", 1)))):
-        scope = world(version, attributes={"r": {"a": {"k": [1, 2]}}})
+        scope = World(version, attributes={"r": {"a": {"k": [1, 2]}}})
         assert hot.evaluate({"get_attr": ["r", "a", "k", 1]}, scope) == 2
         assert scope.asked == [asked]
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
-def test_get_attr_of_a_missing_path_is_null(world: Any, version: str) -> None:
-    scope = world(version, attributes={"r": {"a": {"k": [1]}}})
+def test_get_attr_of_a_missing_path_is_null(version: str) -> None:
+    scope = World(version, attributes={"r": {"a": {"k": [1]}}})
     for path in (["x"], ["k", 5], ["k", 0, "x"]):
         assert hot.evaluate({"get_attr": ["r", "a", *path]}, scope) is None
 
 
-def test_get_attr_without_an_attribute_returns_all_since_liberty(world: Any) -> None:
+def test_get_attr_without_an_attribute_returns_all_since_liberty() -> None:
     attributes = {"r": {"a": 1, "b": 2}}
-    assert hot.evaluate({"get_attr": ["r"]}, world("2015-10-15", attributes=attributes)) == {"a": 1, "b": 2}
+    assert hot.evaluate({"get_attr": ["r"]}, World("2015-10-15", attributes=attributes)) == {"a": 1, "b": 2}
     with pytest.raises(StackValidationFailed, match="get_attr"):
-        hot.evaluate({"get_attr": ["r"]}, world("2015-04-30", attributes=attributes))
+        hot.evaluate({"get_attr": ["r"]}, World("2015-04-30", attributes=attributes))
 
 
-def test_get_file_returns_the_raw_text(world: Any) -> None:
-    scope = world(files={"f": "{get_param: x}"}, parameters={"name": "f"})
+def test_get_file_returns_the_raw_text() -> None:
+    scope = World(files={"f": "{get_param: x}"}, parameters={"name": "f"})
     assert hot.evaluate({"get_file": "f"}, scope) == "{get_param: x}"
     assert hot.evaluate({"get_file": {"get_param": "name"}}, scope) == "{get_param: x}"
     with pytest.raises(StackValidationFailed, match=r"No content found .* get_file path: g"):
@@ -138,13 +113,13 @@ def test_get_file_returns_the_raw_text(world: Any) -> None:
         ("m l", {"m": {"b": 1, "a": "é"}, "l": [1, None]}, '{"a": "\\u00e9", "b": 1} [1, null]'),
     ],
 )
-def test_str_replace_replaces_words(world: Any, template: str, params: dict[str, Any], text: str) -> None:
-    assert hot.evaluate({"str_replace": {"template": template, "params": params}}, world()) == text
+def test_str_replace_replaces_words(template: str, params: dict[str, Any], text: str) -> None:
+    assert hot.evaluate({"str_replace": {"template": template, "params": params}}, World()) == text
 
 
-def test_before_liberty_str_replace_accepts_only_scalars(world: Any) -> None:
+def test_before_liberty_str_replace_accepts_only_scalars() -> None:
     def replaced(version: str, value: Any) -> Any:
-        return hot.evaluate({"str_replace": {"template": "x", "params": {"x": value}}}, world(version))
+        return hot.evaluate({"str_replace": {"template": "x", "params": {"x": value}}}, World(version))
 
     assert [replaced("2015-04-30", value) for value in (None, 1, True)] == ["", "1", "True"]
     assert replaced("2015-10-15", [1]) == "[1]"
@@ -164,18 +139,19 @@ def test_before_liberty_str_replace_accepts_only_scalars(world: Any) -> None:
         ({"template": "x", "params": {"": "y"}}, "empty key"),
     ],
 )
-def test_str_replace_refuses_invalid_arguments(world: Any, argument: Any, words: str) -> None:
+def test_str_replace_refuses_invalid_arguments(argument: Any, words: str) -> None:
     with pytest.raises(StackValidationFailed, match=words):
-        hot.evaluate({"str_replace": argument}, world(parameters={"list": []}))
+        hot.evaluate({"str_replace": argument}, World(parameters={"list": []}))
 
 
 @settings(max_examples=100)
 @given(st.text("abcX", max_size=12), st.dictionaries(words, st.text("abcX", max_size=4), max_size=4))
 def test_str_replace_follows_its_definition_for_any_words(template: str, params: dict[str, str]) -> None:
-    found = FUNCTIONS["str_replace"].evaluate({"template": template, "params": params}, NoWorld())
-    assert found == by_recursion(template, sorted(params, key=lambda word: (-len(word), word)), params)
-    unused = {word: value for word, value in params.items() if word not in template}
-    assert FUNCTIONS["str_replace"].evaluate({"template": template, "params": unused}, NoWorld()) == template
+    def replaced(params: dict[str, str]) -> Any:
+        return hot.evaluate({"str_replace": {"template": template, "params": params}}, World())
+
+    assert replaced(params) == by_recursion(template, sorted(params, key=lambda word: (-len(word), word)), params)
+    assert replaced({word: value for word, value in params.items() if word not in template}) == template
 
 
 def by_recursion(text: str, keys: list[str], params: dict[str, str]) -> str:
@@ -186,25 +162,9 @@ def by_recursion(text: str, keys: list[str], params: dict[str, str]) -> str:
     return params[first].join(by_recursion(part, rest, params) for part in text.split(first))
 
 
-class NoWorld:
-    """For functions that ask nothing but the version."""
-
-    version = NEWEST
-    budget = Budget()
-
-    def parameter(self, name: str) -> Any:
-        raise AssertionError(name)
-
-    resource_id = parameter
-    file = parameter
-
-    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
-        raise AssertionError(name)
-
-
-def test_many_replacement_words_do_not_exhaust_the_call_stack(world: Any) -> None:
+def test_many_replacement_words_do_not_exhaust_the_call_stack() -> None:
     params = {f"<{i}>": "" for i in range(3000)}
-    assert hot.evaluate({"str_replace": {"template": "".join(params), "params": params}}, world()) == ""
+    assert hot.evaluate({"str_replace": {"template": "".join(params), "params": params}}, World()) == ""
 
 
 @pytest.mark.parametrize(
@@ -217,8 +177,8 @@ def test_many_replacement_words_do_not_exhaust_the_call_stack(world: Any) -> Non
         ([{"get_param": "comma"}, {"get_param": "list"}], "x,y"),
     ],
 )
-def test_list_join_joins_lists(world: Any, argument: Any, text: str) -> None:
-    assert hot.evaluate({"list_join": argument}, world(parameters={"comma": ",", "list": ["x", "y"]})) == text
+def test_list_join_joins_lists(argument: Any, text: str) -> None:
+    assert hot.evaluate({"list_join": argument}, World(parameters={"comma": ",", "list": ["x", "y"]})) == text
 
 
 @pytest.mark.parametrize(
@@ -235,9 +195,9 @@ def test_list_join_joins_lists(world: Any, argument: Any, text: str) -> None:
         ("2015-04-30", [",", [["a"]]], "items must be text, not a list"),
     ],
 )
-def test_list_join_refuses_invalid_arguments(world: Any, version: str, argument: Any, words: str) -> None:
+def test_list_join_refuses_invalid_arguments(version: str, argument: Any, words: str) -> None:
     with pytest.raises(StackValidationFailed, match=words):
-        hot.evaluate({"list_join": argument}, world(version, parameters={"text": "ab", "list": ["a"]}))
+        hot.evaluate({"list_join": argument}, World(version, parameters={"text": "ab", "list": ["a"]}))
 
 
 @pytest.mark.parametrize(
@@ -251,15 +211,15 @@ def test_list_join_refuses_invalid_arguments(world: Any, version: str, argument:
     ],
     ids=["replace", "delimiter", "repeat", "join", "json"],
 )
-def test_a_short_template_cannot_produce_gigabytes(world: Any, bomb: Callable[[str], Any]) -> None:
+def test_a_short_template_cannot_produce_gigabytes(bomb: Callable[[str], Any]) -> None:
     long = "x" * 10_000
     with pytest.raises(StackValidationFailed, match=r"too large|longer than"):
-        hot.evaluate(bomb(long), world(parameters={"long": long}))
+        hot.evaluate(bomb(long), World(parameters={"long": long}))
 
 
-def test_a_value_too_deep_for_json_is_refused(world: Any) -> None:
+def test_a_value_too_deep_for_json_is_refused() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(StackValidationFailed, match="more than 250 levels"):
-        hot.evaluate({"list_join": [",", [{"get_attr": ["r", "a"]}]]}, world(attributes={"r": {"a": deep}}))
+        hot.evaluate({"list_join": [",", [{"get_attr": ["r", "a"]}]]}, World(attributes={"r": {"a": deep}}))

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot import Budget, Environment
+from stoker.hot import Environment
 from stoker.hot.calls import LITERAL
 from stoker.hot.functions import call_names
 from stoker.hot.syntaxes import VERSIONS
+from support.scope import World
 
 names = st.sampled_from(["a", "if", LITERAL, *sorted(call_names())])
 data = st.recursive(
@@ -32,23 +33,12 @@ def test_any_literal_data_evaluates_to_itself(value: Any, version: str) -> None:
     template = hot.parse(said, files)
     parameters = hot.bind(template, Environment(), pseudo={})
     decided = hot.decide(template, parameters, files)
-    assert hot.evaluate(decided.outputs["o"].value, _Scope(version)) == value
+    assert hot.evaluate(decided.outputs["o"].value, World(version)) == value
     resource = hot.inline_files(decided.resources["r"], files)
     assert resource.requires == frozenset()
-    assert hot.evaluate(resource.properties, _Scope(version)) == {"p": value}
+    assert hot.evaluate(resource.properties, World(version)) == {"p": value}
 
 
 @pytest.mark.parametrize("value", [1, "get_param", {"a": 1}, {"get_param": 1, "b": 2}, ["if"], {}])
 def test_data_that_is_no_call_stays_unchanged(value: Any) -> None:
     assert hot.literal(value) is value
-
-
-class _Scope:
-    """Asked for nothing."""
-
-    def __init__(self, version: str) -> None:
-        self.version = version
-        self.budget = Budget()
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(name)

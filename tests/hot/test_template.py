@@ -20,6 +20,7 @@ from stoker.model.errors import (
     StokerError,
     UserParameterMissing,
 )
+from support.templates import document
 
 TEXT = """\
 heat_template_version: 2018-08-31
@@ -103,10 +104,10 @@ def test_a_file_that_is_inserted_too_often_is_refused() -> None:
         hot.inline_files(definition, {"f": "x" * 100_000})
 
 
-def test_null_sections_are_empty_and_resources_are_optional(template: Any) -> None:
+def test_null_sections_are_empty_and_resources_are_optional() -> None:
     sections = dict.fromkeys(["parameters", "resources", "outputs", "parameter_groups", "conditions", "description"])
-    for document in (template(), template(**sections)):
-        parsed = hot.parse(document)
+    for source in (document(), document(**sections)):
+        parsed = hot.parse(source)
         assert (parsed.resources, parsed.outputs, parsed.parameter_groups) == ({}, {}, ())
         assert parsed.description == "No description"
 
@@ -242,24 +243,24 @@ def test_an_error_has_path_and_line(old: str, new: str, kind: type[StokerError],
         assert part in caught.value.message
 
 
-def test_a_decoded_template_has_the_same_errors_without_lines(template: Any) -> None:
+def test_a_decoded_template_has_the_same_errors_without_lines() -> None:
     with pytest.raises(StackValidationFailed, match=r'^resources\.a: a resource needs a "type"$'):
-        hot.parse(template(resources={"a": {}}))
+        hot.parse(document(resources={"a": {}}))
     for section in ("resources", "parameters", "outputs"):
         with pytest.raises(StackValidationFailed, match=f"{section}: a map is needed, not a list"):
-            hot.parse(template(**{section: []}))
+            hot.parse(document(**{section: []}))
 
 
-def test_the_section_conditions_needs_version_newton(template: Any) -> None:
+def test_the_section_conditions_needs_version_newton() -> None:
     with pytest.raises(InvalidTemplateSection, match="section is invalid: conditions"):
-        hot.parse(template("2016-04-08", conditions=None))
-    assert hot.parse(template("2016-10-14", conditions={"a": True})).conditions == {"a": True}
+        hot.parse(document("2016-04-08", conditions=None))
+    assert hot.parse(document("2016-10-14", conditions={"a": True})).conditions == {"a": True}
 
 
-def test_deletion_policies_in_lower_case_need_version_newton(template: Any) -> None:
+def test_deletion_policies_in_lower_case_need_version_newton() -> None:
     def policy(version: str, word: str) -> str:
         resources = {"a": {"type": "x", "deletion_policy": word}}
-        return hot.parse(template(version, resources=resources)).resources["a"].deletion_policy
+        return hot.parse(document(version, resources=resources)).resources["a"].deletion_policy
 
     assert policy("2016-10-14", "snapshot") == "Snapshot"
     assert policy("2013-05-23", "Snapshot") == "Snapshot"
@@ -273,11 +274,11 @@ def chain(length: int, **first: Any) -> dict[str, Any]:
     return {"r0": {"type": "x", **first}, **resources}
 
 
-def test_a_chain_of_ten_thousand_is_ordered_and_its_circle_found(template: Any) -> None:
-    parsed = hot.parse(template(resources=dict(reversed(chain(10_000).items()))))
+def test_a_chain_of_ten_thousand_is_ordered_and_its_circle_found() -> None:
+    parsed = hot.parse(document(resources=dict(reversed(chain(10_000).items()))))
     assert hot.order(parsed) == tuple(f"r{i}" for i in range(10_000))
     with pytest.raises(CircularDependencyException, match=r"Found: \[r0, r9999, r9998, .*, r1, r0\]"):
-        hot.parse(template(resources=chain(10_000, depends_on="r9999")))
+        hot.parse(document(resources=chain(10_000, depends_on="r9999")))
 
 
 @pytest.mark.parametrize(
@@ -290,14 +291,14 @@ def test_a_chain_of_ten_thousand_is_ordered_and_its_circle_found(template: Any) 
     ],
 )
 def test_the_error_of_a_circular_dependency_starts_with_the_first_resource(
-    template: Any, needs: dict[str, list[str]], circle: str
+    needs: dict[str, list[str]], circle: str
 ) -> None:
     resources = {
         name: {"type": "x", "properties": {"of": [{"get_resource": other} for other in others]}}
         for name, others in needs.items()
     }
     with pytest.raises(CircularDependencyException) as caught:
-        hot.parse(template(resources=resources))
+        hot.parse(document(resources=resources))
     assert caught.value.message == f"Circular Dependency Found: {circle}"
 
 
@@ -318,18 +319,18 @@ def test_the_error_of_a_circular_dependency_starts_with_the_first_resource(
         ([{"parameters": [], "label": {}}], "text is needed"),
     ],
 )
-def test_parameter_groups_are_checked(template: Any, groups: Any, words: str) -> None:
+def test_parameter_groups_are_checked(groups: Any, words: str) -> None:
     parameters = {"word": {"type": "string"}}
     right = [{"label": "Words", "parameters": ["word"]}]
-    assert hot.parse(template(parameters=parameters, parameter_groups=right)).parameter_groups == tuple(right)
+    assert hot.parse(document(parameters=parameters, parameter_groups=right)).parameter_groups == tuple(right)
     with pytest.raises(Invalid, match=words):
-        hot.parse(template(parameters=parameters, parameter_groups=groups))
+        hot.parse(document(parameters=parameters, parameter_groups=groups))
 
 
-def test_files_must_be_text(template: Any) -> None:
-    document = template(resources={"r": {"type": "x", "properties": {"p": {"get_file": "f"}}}})
+def test_files_must_be_text() -> None:
+    source = document(resources={"r": {"type": "x", "properties": {"p": {"get_file": "f"}}}})
     with pytest.raises(StackValidationFailed, match="the file f is not text"):
-        hot.parse(document, {"f": b"x"})  # type: ignore[dict-item]  # what clients must not send
+        hot.parse(source, {"f": b"x"})  # type: ignore[dict-item]  # what clients must not send
 
 
 TWICE_WRONG = """\
@@ -367,10 +368,10 @@ def test_all_errors_are_reported_at_once_in_the_order_of_the_text() -> None:
     ]
 
 
-def test_the_number_of_reported_errors_is_limited(template: Any) -> None:
+def test_the_number_of_reported_errors_is_limited() -> None:
     resources = {f"r{i}": {"type": "x", "properties": {"p": {"get_resource": "nobody"}}} for i in range(1000)}
     with pytest.raises(InvalidTemplateReference) as caught:
-        hot.parse(template(resources=resources))
+        hot.parse(document(resources=resources))
     assert len(caught.value.message.splitlines()) == MOST
 
 
@@ -386,14 +387,14 @@ def test_the_number_of_reported_errors_is_limited(template: Any) -> None:
         {"if": "x"},
     ],
 )
-def test_an_output_that_can_never_have_a_value_refuses_the_template(template: Any, value: Any) -> None:
+def test_an_output_that_can_never_have_a_value_refuses_the_template(value: Any) -> None:
     with pytest.raises(StokerError, match=r"outputs\.bad\.value|get_file path: nobody"):
-        hot.decide(hot.parse(template(outputs={"bad": {"value": value}, "good": {"value": 1}}), {}), {})
+        hot.decide(hot.parse(document(outputs={"bad": {"value": value}, "good": {"value": 1}}), {}), {})
 
 
-def test_an_unknown_parameter_in_an_output_is_stored_with_the_output(template: Any) -> None:
+def test_an_unknown_parameter_in_an_output_is_stored_with_the_output() -> None:
     outputs = {"bad": {"value": {"get_param": "nobody"}}, "good": {"value": 1}}
-    decided = hot.decide(hot.parse(template(outputs=outputs), {}), {})
+    decided = hot.decide(hot.parse(document(outputs=outputs), {}), {})
     assert decided.outputs["bad"].flaw is not None
     assert decided.outputs["good"].flaw is None
 

@@ -10,86 +10,89 @@ from stoker import hot
 from stoker.hot import UNKNOWN
 from stoker.hot.functions import all_functions
 from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed
+from support.scope import World
+from support.templates import document
 
 NEWEST = "2021-04-16"
 
 
-@pytest.mark.parametrize(
-    ("call", "value"),
-    [
-        ({"digest": ["sha256", "abc"]}, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
-        ({"digest": ["MD5", "abc"]}, "900150983cd24fb0d6963f7d28e17f72"),
-        ({"str_split": [",", "a,b,c"]}, ["a", "b", "c"]),
-        ({"str_split": [",", "a,b,c", 1]}, "b"),
-        ({"str_split": [",", "a,b,c", "2"]}, "c"),
-        ({"str_split": [",", "a,b,c", -1]}, "c"),
-        ({"str_split": [",", None]}, None),
-        ({"str_split": [", ", ""]}, [""]),
-        ({"map_merge": [{"a": 1, "b": 1}, None, {"b": 2}]}, {"a": 1, "b": 2}),
-        ({"map_merge": []}, {}),
-        ({"map_merge": [{"a": {"x": 1}}, {"a": {"y": 2}}]}, {"a": {"y": 2}}),
-        ({"map_replace": [{"a": "x", "b": "y"}, {"keys": {"a": "A"}, "values": {"y": 7}}]}, {"A": "x", "b": 7}),
-        ({"map_replace": [{"a": ["x"]}, {"values": {"x": 1}}]}, {"a": ["x"]}),
-        ({"map_replace": [None, {"keys": {}}]}, {}),
-        ({"map_replace": [{"a": 1}, None]}, {"a": 1}),
-        ({"map_replace": [{"a": 1}, {"keys": {"a": None}, "values": None}]}, {"a": 1}),
-        ({"filter": [["", None, 0], ["a", "", None, 0, "b"]]}, ["a", "b"]),
-        ({"filter": [[{"a": [1]}, ["x"]], [{"a": [1]}, {"a": [2]}, ["x"]]]}, [{"a": [2]}]),
-        ({"filter": [None, ["a"]]}, ["a"]),
-        ({"filter": [["a"], None]}, None),
-        ({"list_join": [",", ["a"], "", None, ["b"]]}, "a,b"),
-        ({"list_concat": [[1, 2], None, [2, 3]]}, [1, 2, 2, 3]),
-        ({"list_concat_unique": [[1, 2], None, [2, {"a": 1}], [{"a": 1}, True]]}, [1, 2, {"a": 1}, True]),
-        ({"contains": ["a", ["a", "b"]]}, True),
-        ({"contains": ["c", "ab"]}, False),
-        ({"str_replace_strict": {"template": "a-b", "params": {"a": 1, "b": None}}}, "1-"),
-        ({"str_replace_vstrict": {"template": "a-b", "params": {"a": 0, "b": False}}}, "0-False"),
-        ({"repeat": {"template": "port-%p%", "for_each": {"%p%": ["80", "443"]}}}, ["port-80", "port-443"]),
-        (
-            {"repeat": {"template": {"k-%a%": "%a%%b%"}, "for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]}}},
-            [{"k-1": "1x"}, {"k-1": "1y"}, {"k-2": "2x"}, {"k-2": "2y"}],
-        ),
-        (
-            {"repeat": {"template": "ab", "for_each": {"a": ["1", "2"], "b": ["x", "y"]}, "permutations": False}},
-            ["1x", "2y"],
-        ),
-        ({"repeat": {"template": "%x%", "for_each": {"%x%": {"k": 1, "l": 2}}}}, ["k", "l"]),
-        (
-            {"repeat": {"template": {"of": "%x%"}, "for_each": {"%x%": [{"a": 1}, [2]]}}},
-            [{"of": {"a": 1}}, {"of": [2]}],
-        ),
-        ({"repeat": {"template": "%x%", "for_each": {"%x%": None}}}, []),
-        ({"repeat": {"template": "xy", "for_each": {"x": None, "y": ["a"]}, "permutations": False}}, []),
-        (
-            {"make_url": {"scheme": "http", "host": "::1", "port": 80, "path": "/a b", "query": {"q": "x/y z"}}},
-            "http://[::1]:80/a%20b?q=x/y+z",
-        ),
-        (
-            {
-                "make_url": {
-                    "scheme": "https",
-                    "username": "u@",
-                    "password": "p:",
-                    "host": "h",
-                    "path": "p",
-                    "fragment": "f",
-                }
-            },
-            "https://u%40:p%3A@h/p#f",
-        ),
-        ({"make_url": {"path": "/only"}}, "/only"),
-        ({"make_url": {"scheme": "file", "path": "/a?b#c"}}, "file:///a%3Fb%23c"),
-        ({"make_url": {"scheme": "redis", "password": "p", "host": "[::1]", "port": "80"}}, "redis://:p@[::1]:80"),
-        ({"make_url": {"host": "a b/c"}}, "//a%20b%2Fc"),
-        ({"resource_facade": "metadata"}, {"m": 1}),
-        ({"yaql": {"expression": "$.data.a.where($ > 1).sum()", "data": {"a": [1, 2, 3]}}}, 5),
-        ({"yaql": {"expression": "$.data.items().select($[0])", "data": {"a": 1}}}, ["a"]),
-        ({"yaql": {"expression": "$.data"}}, {}),
-        ({"yaql": {"expression": "dict($.data.select([$, 1]))", "data": ["x"]}}, {"x": 1}),
-    ],
-)
-def test_functions_return_these_values(world: Any, call: dict[str, Any], value: Any) -> None:
-    assert hot.evaluate(call, world(NEWEST, facades={"metadata": {"m": 1}})) == value
+#: Calls and their values.
+EXAMPLES: list[tuple[dict[str, Any], Any]] = [
+    ({"digest": ["sha256", "abc"]}, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    ({"digest": ["MD5", "abc"]}, "900150983cd24fb0d6963f7d28e17f72"),
+    ({"str_split": [",", "a,b,c"]}, ["a", "b", "c"]),
+    ({"str_split": [",", "a,b,c", 1]}, "b"),
+    ({"str_split": [",", "a,b,c", "2"]}, "c"),
+    ({"str_split": [",", "a,b,c", -1]}, "c"),
+    ({"str_split": [",", None]}, None),
+    ({"str_split": [", ", ""]}, [""]),
+    ({"map_merge": [{"a": 1, "b": 1}, None, {"b": 2}]}, {"a": 1, "b": 2}),
+    ({"map_merge": []}, {}),
+    ({"map_merge": [{"a": {"x": 1}}, {"a": {"y": 2}}]}, {"a": {"y": 2}}),
+    ({"map_replace": [{"a": "x", "b": "y"}, {"keys": {"a": "A"}, "values": {"y": 7}}]}, {"A": "x", "b": 7}),
+    ({"map_replace": [{"a": ["x"]}, {"values": {"x": 1}}]}, {"a": ["x"]}),
+    ({"map_replace": [None, {"keys": {}}]}, {}),
+    ({"map_replace": [{"a": 1}, None]}, {"a": 1}),
+    ({"map_replace": [{"a": 1}, {"keys": {"a": None}, "values": None}]}, {"a": 1}),
+    ({"filter": [["", None, 0], ["a", "", None, 0, "b"]]}, ["a", "b"]),
+    ({"filter": [[{"a": [1]}, ["x"]], [{"a": [1]}, {"a": [2]}, ["x"]]]}, [{"a": [2]}]),
+    ({"filter": [None, ["a"]]}, ["a"]),
+    ({"filter": [["a"], None]}, None),
+    ({"list_join": [",", ["a"], "", None, ["b"]]}, "a,b"),
+    ({"list_concat": [[1, 2], None, [2, 3]]}, [1, 2, 2, 3]),
+    ({"list_concat_unique": [[1, 2], None, [2, {"a": 1}], [{"a": 1}, True]]}, [1, 2, {"a": 1}, True]),
+    ({"contains": ["a", ["a", "b"]]}, True),
+    ({"contains": ["c", "ab"]}, False),
+    ({"str_replace_strict": {"template": "a-b", "params": {"a": 1, "b": None}}}, "1-"),
+    ({"str_replace_vstrict": {"template": "a-b", "params": {"a": 0, "b": False}}}, "0-False"),
+    ({"repeat": {"template": "port-%p%", "for_each": {"%p%": ["80", "443"]}}}, ["port-80", "port-443"]),
+    (
+        {"repeat": {"template": {"k-%a%": "%a%%b%"}, "for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]}}},
+        [{"k-1": "1x"}, {"k-1": "1y"}, {"k-2": "2x"}, {"k-2": "2y"}],
+    ),
+    (
+        {"repeat": {"template": "ab", "for_each": {"a": ["1", "2"], "b": ["x", "y"]}, "permutations": False}},
+        ["1x", "2y"],
+    ),
+    ({"repeat": {"template": "%x%", "for_each": {"%x%": {"k": 1, "l": 2}}}}, ["k", "l"]),
+    (
+        {"repeat": {"template": {"of": "%x%"}, "for_each": {"%x%": [{"a": 1}, [2]]}}},
+        [{"of": {"a": 1}}, {"of": [2]}],
+    ),
+    ({"repeat": {"template": "%x%", "for_each": {"%x%": None}}}, []),
+    ({"repeat": {"template": "xy", "for_each": {"x": None, "y": ["a"]}, "permutations": False}}, []),
+    (
+        {"make_url": {"scheme": "http", "host": "::1", "port": 80, "path": "/a b", "query": {"q": "x/y z"}}},
+        "http://[::1]:80/a%20b?q=x/y+z",
+    ),
+    (
+        {
+            "make_url": {
+                "scheme": "https",
+                "username": "u@",
+                "password": "p:",
+                "host": "h",
+                "path": "p",
+                "fragment": "f",
+            }
+        },
+        "https://u%40:p%3A@h/p#f",
+    ),
+    ({"make_url": {"path": "/only"}}, "/only"),
+    ({"make_url": {"scheme": "file", "path": "/a?b#c"}}, "file:///a%3Fb%23c"),
+    ({"make_url": {"scheme": "redis", "password": "p", "host": "[::1]", "port": "80"}}, "redis://:p@[::1]:80"),
+    ({"make_url": {"host": "a b/c"}}, "//a%20b%2Fc"),
+    ({"resource_facade": "metadata"}, {"m": 1}),
+    ({"yaql": {"expression": "$.data.a.where($ > 1).sum()", "data": {"a": [1, 2, 3]}}}, 5),
+    ({"yaql": {"expression": "$.data.items().select($[0])", "data": {"a": 1}}}, ["a"]),
+    ({"yaql": {"expression": "$.data"}}, {}),
+    ({"yaql": {"expression": "dict($.data.select([$, 1]))", "data": ["x"]}}, {"x": 1}),
+]
+
+
+@pytest.mark.parametrize(("call", "value"), EXAMPLES)
+def test_functions_return_these_values(call: dict[str, Any], value: Any) -> None:
+    assert hot.evaluate(call, World(NEWEST, facades={"metadata": {"m": 1}})) == value
 
 
 @pytest.mark.parametrize(
@@ -132,9 +135,9 @@ def test_functions_return_these_values(world: Any, call: dict[str, Any], value: 
         ({"yaql": {"expression": "$.data.nothing()", "data": 1}}, "nothing"),
     ],
 )
-def test_functions_refuse_these_arguments(world: Any, call: dict[str, Any], sentence: str) -> None:
+def test_functions_refuse_these_arguments(call: dict[str, Any], sentence: str) -> None:
     with pytest.raises(StackValidationFailed, match=sentence):
-        hot.evaluate(call, world(NEWEST, facades={"metadata": {}}))
+        hot.evaluate(call, World(NEWEST, facades={"metadata": {}}))
 
 
 @pytest.mark.parametrize(
@@ -147,9 +150,9 @@ def test_functions_refuse_these_arguments(world: Any, call: dict[str, Any], sent
     ],
     ids=["many", "long items", "long template", "equal"],
 )
-def test_an_excessive_repetition_is_refused_before_it_is_built(world, template, for_each, sentence) -> None:
+def test_an_excessive_repetition_is_refused_before_it_is_built(template, for_each, sentence) -> None:
     with pytest.raises(StackValidationFailed, match=sentence):
-        hot.evaluate({"repeat": {"template": template, "for_each": for_each}}, world(NEWEST))
+        hot.evaluate({"repeat": {"template": template, "for_each": for_each}}, World(NEWEST))
 
 
 @pytest.mark.parametrize(
@@ -168,10 +171,10 @@ def test_an_excessive_repetition_is_refused_before_it_is_built(world, template, 
         "'a' * 1000000000",
     ],
 )
-def test_an_endless_expression_ends(world: Any, expression: str) -> None:
+def test_an_endless_expression_ends(expression: str) -> None:
     refusals = (StackValidationFailed, RequestLimitExceeded)
     with pytest.raises(refusals, match=r"(?i)yaql.*(exceeds|too large|too long|too much memory)"):
-        hot.evaluate({"yaql": {"expression": expression, "data": 1}}, world(NEWEST))
+        hot.evaluate({"yaql": {"expression": expression, "data": 1}}, World(NEWEST))
 
 
 @pytest.mark.parametrize(
@@ -193,27 +196,34 @@ def test_an_endless_expression_ends(world: Any, expression: str) -> None:
         ("'a' * 3", "aaa"),
     ],
 )
-def test_a_finite_expression_is_evaluated(world: Any, expression: str, value: Any) -> None:
-    assert hot.evaluate({"yaql": {"expression": expression, "data": 1}}, world(NEWEST)) == value
+def test_a_finite_expression_is_evaluated(expression: str, value: Any) -> None:
+    assert hot.evaluate({"yaql": {"expression": expression, "data": 1}}, World(NEWEST)) == value
 
 
-def test_too_many_words_in_a_long_text_are_refused_at_once(world: Any) -> None:
+def test_too_many_words_in_a_long_text_are_refused_at_once() -> None:
     words = [f"w{i:06}" for i in range(50_000)]
     call = {"str_replace": {"template": " ".join(words), "params": dict.fromkeys(words, "x")}}
     with pytest.raises(StackValidationFailed, match="50000 words are too many"):
-        hot.evaluate(call, world(NEWEST))
+        hot.evaluate(call, World(NEWEST))
 
 
-def test_long_lists_are_filtered(world: Any) -> None:
+def test_long_lists_are_filtered() -> None:
     """Each with each they would be 10,000,000,000 comparisons."""
     texts, maps = [str(i) for i in range(50_000)], [{"a": i} for i in range(50_000)]
     call = {"filter": [[*texts, *maps], [*maps, "b", *texts]]}
-    assert hot.evaluate(call, world(NEWEST)) == ["b"]
+    assert hot.evaluate(call, World(NEWEST)) == ["b"]
+
+
+def test_every_function_has_an_example() -> None:
+    """``test_functions`` has those of the functions that read the scope, and of the plain replacement."""
+    elsewhere = {"get_attr", "get_file", "get_param", "get_resource", "str_replace"}
+    own = {name for name in all_functions() if not name.startswith("Fn::")}
+    assert {name for call, _ in EXAMPLES for name in call} | elsewhere == own
 
 
 @pytest.mark.parametrize("name", sorted(all_functions()))
-def test_unknown_values_stay_unknown(world: Any, name: str) -> None:
-    assert hot.evaluate({name: [UNKNOWN, {"a": UNKNOWN}]}, world(NEWEST)) is UNKNOWN
+def test_unknown_values_stay_unknown(name: str) -> None:
+    assert hot.evaluate({name: [UNKNOWN, {"a": UNKNOWN}]}, World(NEWEST)) is UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -221,17 +231,17 @@ def test_unknown_values_stay_unknown(world: Any, name: str) -> None:
     [("digest", "2014-10-16"), ("repeat", "2014-10-16"), ("str_split", "2015-04-30"), ("map_merge", "2015-10-15"),
      ("yaql", "2016-04-08"), ("filter", "2016-10-14"), ("make_url", "2017-02-24"), ("contains", "2017-02-24")],
 )  # fmt: skip
-def test_each_function_needs_its_version(template: Any, name: str, before: str) -> None:
+def test_each_function_needs_its_version(name: str, before: str) -> None:
     with pytest.raises(
         InvalidTemplateVersion, match=f"'{name}' is not supported in template version {before}, only from"
     ):
-        hot.parse(template(before, outputs={"o": {"value": {name: ["x"]}}}))
+        hot.parse(document(before, outputs={"o": {"value": {name: ["x"]}}}))
 
 
-def test_options_of_repeat_need_their_version(world: Any) -> None:
+def test_options_of_repeat_need_their_version() -> None:
     maps = {"repeat": {"template": "%x%", "for_each": {"%x%": {"k": 1}}}}
     with pytest.raises(StackValidationFailed, match="goes through lists"):
-        hot.evaluate(maps, world("2016-04-08"))
+        hot.evaluate(maps, World("2016-04-08"))
     side = {"repeat": {"template": "a", "for_each": {"a": ["1"]}, "permutations": False}}
     with pytest.raises(StackValidationFailed, match="needs a map of for_each, template"):
-        hot.evaluate(side, world("2017-02-24"))
+        hot.evaluate(side, World("2017-02-24"))

@@ -16,6 +16,7 @@ from stoker.hot.syntaxes import VERSIONS
 from stoker.hot.text import check_plain
 from stoker.model.errors import Invalid
 from stoker.store import rows
+from support.scope import World
 from support.search import at_once, examples
 
 pytestmark = pytest.mark.slow
@@ -83,8 +84,8 @@ def _outcome(name: str, argument: Any, scope: Any) -> Any:
         return ("refused", error.message)
 
 
-def _scope(world: Any, version: str, said: Any) -> Any:
-    return world(
+def _scope(version: str, said: Any) -> Any:
+    return World(
         version,
         parameters={"p": said},
         ids={"r": "id", "a": "id", "p": "id"},
@@ -105,12 +106,12 @@ class _Any(dict[str, Any]):
         return self._value
 
 
-def _check(world: Any, name: str, argument: Any, said: Any) -> None:
+def _check(name: str, argument: Any, said: Any) -> None:
     outcomes = {}
     for version in VERSIONS:
         if name not in functions_of(version):
             continue
-        scope = _scope(world, version, said)
+        scope = _scope(version, said)
         scope.ids = _Any("id")
         scope.attributes = _Any({"a": said})
         kind, found = outcomes[version] = _outcome(name, argument, scope)
@@ -131,11 +132,11 @@ def _check(world: Any, name: str, argument: Any, said: Any) -> None:
 @pytest.mark.parametrize("name", sorted(all_functions()))
 @settings(max_examples=examples(40))
 @given(data=st.data())
-def test_any_argument_is_evaluated_or_refused(name: str, world: Any, data: st.DataObject) -> None:
+def test_any_argument_is_evaluated_or_refused(name: str, data: st.DataObject) -> None:
     argument = _plain(data.draw(SHAPES.get(name, values) | values, label="argument"))
     said = _plain(data.draw(values, label="parameter and attribute"))
     with at_once():
-        _check(world, name, argument, said)
+        _check(name, argument, said)
         _parsed(name, argument)
 
 
