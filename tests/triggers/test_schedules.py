@@ -22,7 +22,8 @@ from stoker.triggers.request import parse_schedule
 from stoker.triggers.schedules import KEPT, RUN, TIDY
 from stoker.work import cron
 from support.clock import Clock as FixedClock
-from support.templates import define, template
+from support.fleet import COMPONENT
+from support.templates import define, on, template
 
 VIENNA = "Europe/Vienna"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -173,6 +174,19 @@ def test_a_run_that_an_agent_may_have_begun_is_not_replaced_unless_it_waits_for_
     clock.write(lambda tx: deployment_runs.heartbeat(tx, server_id=server.id, config_id=begun.config_id))
     clock.start(made)
     assert [run.cancelling for trigger in clock.begun() for run in clock.fleet.running(trigger)] == [False, True, False]
+
+
+def test_the_end_of_a_replaced_run_starts_no_other_beside_the_one_that_its_server_runs(clock):
+    runs = {name: on(clock.server.id, "app", input_values={"target": name}) for name in "abc"}
+    clock.fleet.world.signal_all(clock.fleet.world.create(template({"app": COMPONENT, **runs}), "shop"))
+    made = clock.start(clock.create(trigger={"stack": "shop", "resource": "app", "action": "BACKUP"}))
+    (earlier,) = clock.begun()
+    (first,) = clock.fleet.running(earlier)
+    clock.write(lambda tx: deployment_runs.heartbeat(tx, server_id=clock.server.id, config_id=first.config_id))
+    clock.start(clock.change(made, trigger={"stack": "shop", "resource": "b", "action": "BACKUP"}))
+    assert [target.status for target in clock.fleet.targets(earlier)] == ["IN_PROGRESS", "CANCELLED", "QUEUED"]
+    clock.fleet.end(first)
+    assert [target.status for target in clock.fleet.targets(earlier)] == ["COMPLETE", "CANCELLED", "IN_PROGRESS"]
 
 
 def test_runs_of_other_servers_and_schedules_are_not_replaced(clock):

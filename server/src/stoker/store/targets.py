@@ -37,9 +37,10 @@ list_started: Callable[[Tx, str, int], list[Target]] = _TARGETS.lister(
 list_startable: Callable[[Tx, str, int, int], list[Target]] = _TARGETS.lister(
     "trigger_id = :trigger_id AND status = 'QUEUED' AND NOT blocked AND position < :last ORDER BY position LIMIT :limit"
 )
-_unblock: Callable[[Tx, str, int, str], None] = put(
-    "UPDATE trigger_targets SET blocked = FALSE WHERE trigger_id = :trigger_id AND position = :position"
-    " AND server_id = :server_id"
+_unblock: Callable[[Tx, str, str, int], None] = put(
+    "UPDATE trigger_targets SET blocked = FALSE WHERE trigger_id = :trigger_id AND server_id = :server_id"
+    " AND position = (SELECT queued.position FROM trigger_targets AS queued WHERE queued.trigger_id = :trigger_id"
+    " AND queued.status = 'QUEUED' AND queued.position > :position ORDER BY queued.position LIMIT 1)"
 )
 #: Without the input values, because a client that lists or follows a trigger reads all of its targets.
 _STATES = _TARGETS.columns.replace("trigger_targets.input_values", "'{}'")
@@ -117,8 +118,13 @@ def list_ended(tx: Tx, trigger_id: str, status: str | None = None) -> list[Targe
 
 
 def unblock_following(tx: Tx, ended: Target) -> None:
-    """Let the target that follows on the same server start, if there is one."""
-    _unblock(tx, ended.trigger_id, ended.position + 1, ended.server_id)
+    """
+    Let the next queued target of the same server start, if there is one.
+
+    A target that was blocked itself, and was cancelled, lets none start: an earlier one of the server still runs.
+    """
+    if not ended.blocked:
+        _unblock(tx, ended.trigger_id, ended.server_id, ended.position)
 
 
 def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list[Target]:
