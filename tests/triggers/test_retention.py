@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from stoker.work.retention import PURGE, Kind, Retention
 from support import query
 from support.clock import age
 from support.fleet import Fleet
+from support.in_process import Inside
 from support.stacks import World
 from support.templates import template
 
@@ -114,20 +116,26 @@ def test_jobs_delete_and_defer_themselves(heat, deployment):
     assert purged == 1
 
 
-def test_a_large_trigger_is_deleted_in_parts(fleet, heat, monkeypatch):
+@pytest.mark.parametrize("by", ["age", "request"])
+def test_a_large_trigger_is_deleted_in_parts(heat, monkeypatch, tmp_path, by):
+    inside = Inside(tmp_path, heat.store)
+    fleet = Fleet(replace(heat, project=inside.project))
+    sizes, delete_runs = [], lifecycle._delete_runs
     monkeypatch.setattr(lifecycle, "_BATCH", 2)
-    sizes = []
-    delete_some = lifecycle.delete_some
-    monkeypatch.setattr(lifecycle, "delete_some", lambda *of: sizes.append(delete_some(*of)) or sizes[-1])
+    monkeypatch.setattr(lifecycle, "_delete_runs", lambda *of: [sizes.append(len(of[-1])), delete_runs(*of)])
     old = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(5)])
     for deployment in fleet.running(old):
         fleet.end(deployment)
     age(heat.store, "triggers", 91 * 86400)
     current = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(1)])
-    assert create_retention(heat).purge("triggers") == 1
-    assert sizes == [2, 2, 1]
+    if by == "age":
+        assert create_retention(heat).purge("triggers") == 1
+    else:
+        inside.call("DELETE", f"software_triggers/{old.id}")
+    assert [size for size in sizes if size] == [2, 1, 2]
     assert fleet.now(current).status == "IN_PROGRESS"
     assert count(heat, "triggers") == count(heat, "deployments") == 1
+    inside.close()
 
 
 def test_earlier_runs_are_deleted_in_every_batch(heat, fleet):

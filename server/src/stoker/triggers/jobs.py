@@ -20,7 +20,7 @@ def purge(store: Store, engine: Engine, before: datetime) -> int:
     """Delete all triggers that ended before this time, and return their number."""
     count = 0
     while (id := _find_ended(store, before)) is not None:
-        lifecycle.delete_in_parts(store, engine.env, id)
+        lifecycle.purge(store, engine.env, id)
         count += 1
     return count
 

@@ -160,39 +160,47 @@ def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
     """Delete a locked trigger with its deployments. Raises Conflict while the trigger is in progress."""
     if trigger.status == TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) is under way: cancel it first.")
-    delete_some(tx, env, trigger)
+    _delete_runs(tx, env, targets.list_started(tx, trigger.id, trigger.total))
+    triggers.delete(tx, trigger)
 
 
-def delete_in_parts(store: Store, env: DeploymentEnv, trigger_id: str) -> None:
-    """Delete a trigger with its deployments in several transactions, unless it is in progress or is retried."""
+def delete_most(store: Store, env: DeploymentEnv, trigger_id: str) -> None:
+    """
+    Delete deployments of a trigger in several transactions, so that few remain for ``delete``; none while the trigger
+    is in progress.
+    """
 
     def delete_part(tx: Tx, most: int) -> int:
         trigger = triggers.find(tx, trigger_id, for_update=True)
         if trigger is None or trigger.status == TriggerStatus.IN_PROGRESS:
             return 0
-        return delete_some(tx, env, trigger, most)
+        started = targets.list_started(tx, trigger_id, 2 * most)
+        part = started[: max(0, len(started) - most)]
+        _delete_runs(tx, env, part)
+        for target in part:
+            targets.save(tx, replace(target, deployment_id=None))
+        return len(part)
 
     in_batches(store, delete_part, _BATCH)
 
 
-def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = None) -> int:
-    """
-    Delete up to ``most`` deployments of a locked trigger that has ended, and the trigger if none remains. Returns their
-    number.
-    """
-    most = ended.total if most is None else most
-    remaining = targets.list_started(tx, ended.id, most + 1)
-    share = remaining[:most]
-    for target in share:
+def purge(store: Store, env: DeploymentEnv, trigger_id: str) -> None:
+    """Delete a trigger with its deployments in several transactions, unless it is in progress or is retried."""
+    delete_most(store, env, trigger_id)
+
+    def delete_rest(tx: Tx) -> None:
+        trigger = triggers.find(tx, trigger_id, for_update=True)
+        if trigger is not None and trigger.status != TriggerStatus.IN_PROGRESS:
+            delete(tx, env, trigger)
+
+    store.write(delete_rest, background=True, durable=False)
+
+
+def _delete_runs(tx: Tx, env: DeploymentEnv, of_targets: Sequence[Target]) -> None:
+    for target in of_targets:
         deployment = deployments.find(tx, target.deployment_id or "", for_update=True)
         if deployment is not None:
             run_end.withdraw(tx, env, deployment)
-    if len(share) == len(remaining):
-        triggers.delete(tx, ended)
-    else:
-        for target in share:
-            targets.save(tx, replace(target, deployment_id=None))
-    return len(share)
 
 
 def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:

@@ -155,7 +155,7 @@ def tidy(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
     with store.read() as tx:
         ids = stored.oldest_beyond(tx, args["project_id"], args["schedule_id"], KEPT)
     for id in ids:
-        lifecycle.delete_in_parts(store, engine.env, id)
+        lifecycle.purge(store, engine.env, id)
 
 
 def read_request(schedule: Schedule) -> TriggerRequest:

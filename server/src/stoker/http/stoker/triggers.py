@@ -278,9 +278,13 @@ def retry(request: RequestContext, tx: Tx, body: Retry) -> Any:
 
 
 @operation(204, errors=(409,))
-def delete(request: RequestContext, tx: Tx) -> None:
+def delete(request: RequestContext) -> None:
     """Delete a trigger that has ended, and its deployments. Raises Conflict while the trigger is in progress."""
-    lifecycle.delete(tx, request.app.engine.env, _find_locked(tx, request))
+    env = request.app.engine.env
+    with request.read() as tx:
+        id = triggers.get(tx, request.path["trigger_id"], request.project).id
+    lifecycle.delete_most(request.app.store, env, id)
+    request.write(lambda tx: lifecycle.delete(tx, env, _find_locked(tx, request)))
 
 
 def _find_locked(tx: Tx, request: RequestContext) -> Trigger:
