@@ -84,7 +84,7 @@ class _Site:
     def call(self, verb: str, path: str, body: Any = None) -> Any:
         """Call an API as the administrator, Heat's if the path begins with none. Return the decoded body."""
         if not path.startswith("/agent"):
-            return self.inside.call(verb, path.removeprefix("/"), body)
+            return self.inside.call(verb, path, body)
         return self.inside.client.request(verb, path, json=body).json()
 
     def deploy(self, **more: Any) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import pytest
 from stoker.http.heat import ROUTES as HEAT
 from stoker.http.identity import ROUTES as IDENTITY
 from stoker.http.stoker import ROUTES as STOKER
+from stoker.model.errors import DeploymentRefused, Unavailable
+from stoker.store import servers
 from support.in_process import Inside
 from support.statements import recorded_statements
 from support.templates import config, define, deployment, template
@@ -33,17 +35,10 @@ UNAUDITED = {
 }
 
 
-def call(site: Inside, verb: str, path: str, body: Any = None, status: int = 200) -> Any:
-    path = path if path.startswith("/identity") else f"/v1/{site.project}{path}"
-    answer = site.client.request(verb, path, json=body, headers=site.headers, follow_redirects=True)
-    assert answer.status_code == status, answer.text
-    return answer.json() if answer.content else None
-
-
 def entries(site: Inside, query: str = "", *, is_site: bool = False) -> list[tuple[Any, ...]]:
     """The entries from the oldest, without the administrator's own login."""
     columns = ("actor", "action", "outcome", "server_name", "stack_name", "resource_name", "config_name")
-    listed = call(site, "GET", f"/audit{'/site' if is_site else ''}{query}")["audit"][::-1]
+    listed = site.call("GET", f"/audit{'/site' if is_site else ''}{query}")["audit"][::-1]
     rows = [tuple(entry[name] for name in columns) for entry in listed]
     return [row for row in rows if row[1] not in ("log in", "create enrollment")]
 
@@ -58,14 +53,13 @@ def test_every_change_leaves_an_entry():
 
 
 def test_a_run_and_its_objects_have_names_after_their_deletion(site):
-    server = call(site, "POST", "/servers", {"name": "web1"}, 201)["server"]["id"]
-    body = {"name": "say", "group": "script", "config": "echo"}
-    config_id = call(site, "POST", "/software_configs", body)["software_config"]["id"]
+    server = site.create("servers", name="web1")["id"]
+    config_id = site.create("software_configs", name="say", group="script", config="echo")["id"]
     run = {"config_id": config_id, "server_id": server, "action": "CREATE", "signal_transport": "STOKER_SIGNAL"}
-    deployment_id = call(site, "POST", "/software_deployments", run)["software_deployment"]["id"]
-    call(site, "DELETE", f"/software_deployments/{deployment_id}", status=204)
-    call(site, "DELETE", f"/software_configs/{config_id}", status=204)
-    call(site, "DELETE", "/servers/web1", status=204)
+    deployment_id = site.create("software_deployments", **run)["id"]
+    site.call("DELETE", f"/software_deployments/{deployment_id}")
+    site.call("DELETE", f"/software_configs/{config_id}")
+    site.call("DELETE", "/servers/web1")
     assert entries(site) == [
         ("admin", "run CREATE", "ALLOWED", "web1", None, None, "say"),
         ("admin", "delete deployment", "ALLOWED", "web1", None, None, "say"),
@@ -80,14 +74,13 @@ def test_a_run_and_its_objects_have_names_after_their_deletion(site):
 
 def test_operations_on_a_stack_name_it(site):
     server = define("OS::Heat::DeployedServer", name="web1")
-    body = {"stack_name": "shop", "template": template({"config": config(), "server": server, "d": deployment()})}
-    path = f"/stacks/shop/{call(site, 'POST', '/stacks', body, 201)['stack']['id']}"
-    call(site, "POST", f"{path}/actions", {"check": None}, 409)
-    trigger = call(site, "POST", "/software_triggers", {"stack": "shop", "resource": "d"}, 201)["software_trigger"]
-    call(site, "POST", f"/software_triggers/{trigger['id']}/cancel", {"force": True}, 202)
-    call(site, "PUT", path, {"template": template({})}, 202)
-    call(site, "DELETE", path, status=204)
-    call(site, "DELETE", f"/software_triggers/{trigger['id']}", status=204)
+    path = site.create_stack("shop", template({"config": config(), "server": server, "d": deployment()}))
+    site.call("POST", f"{path}/actions", {"check": None}, 409)
+    trigger = f"/software_triggers/{site.create('software_triggers', stack='shop', resource='d')['id']}"
+    site.call("POST", f"{trigger}/cancel", {"force": True})
+    site.call("PUT", path, {"template": template({})})
+    site.call("DELETE", path)
+    site.call("DELETE", trigger)
     run, *others = entries(site, "?stack=shop")
     assert run[:-1] == ("the stack shop", "run CREATE", "ALLOWED", "web1", "shop", "d")
     assert run[-1].startswith("shop-config-")
@@ -104,37 +97,62 @@ def test_operations_on_a_stack_name_it(site):
 def test_users_logins_and_refusals(site):
     password = "a long enough password"
     login = {"identity": {"methods": ["password"], "password": {"user": {"name": "ann", "domain": {"id": "default"}}}}}
-    user = call(site, "POST", "/identity/v3/users", {"user": {"name": "ann", "password": password}}, 201)
-    grant = f"/identity/v3/projects/{site.project}/users/{user['user']['id']}/roles/reader"
-    call(site, "PUT", grant, status=204)
+    user = site.request("POST", "/identity/v3/users", {"user": {"name": "ann", "password": password}}).body["user"]
+    grant = f"/identity/v3/projects/{site.project}/users/{user['id']}/roles/reader"
+    assert site.request("PUT", grant).status == 204
     assert entries(site, is_site=True) == [
         ("admin", "create user", "ALLOWED", None, None, None, None),
         ("admin", "grant role", "ALLOWED", None, None, None, None),
     ]
-    reasons = [entry["reason"] for entry in call(site, "GET", "/audit/site")["audit"]]
+    reasons = [entry["reason"] for entry in site.call("GET", "/audit/site")["audit"]]
     assert reasons == ["default ann reader", "ann"]
 
     scope = {"project": {"id": site.project}}
     tokens = []
     for attempt in ("wrong", password):
         login["identity"]["password"]["user"]["password"] = attempt
-        answer = site.client.post("/identity/v3/auth/tokens", json={"auth": {**login, "scope": scope}})
+        answer = site.request("POST", "/identity/v3/auth/tokens", {"auth": {**login, "scope": scope}})
         tokens.append(answer.headers.get("X-Subject-Token"))
     assert [token is None for token in tokens] == [True, False]
-    refused = site.client.delete(f"/v1/{site.project}/servers/web1", headers={"X-Auth-Token": tokens[1]})
-    assert refused.status_code == 403
-    (failed,) = call(site, "GET", "/audit/site?outcome=REFUSED")["audit"]
+    assert site.heat("DELETE", "/servers/web1", **{"X-Auth-Token": tokens[1]}).status == 403
+    (failed,) = site.call("GET", "/audit/site?outcome=REFUSED")["audit"]
     assert (failed["actor"], failed["action"]) == ("ann", "log in")
     assert failed["reason"].startswith("from testclient: ")
-    denial, login_entry = call(site, "GET", "/audit?actor=ann")["audit"]
+    denial, login_entry = site.call("GET", "/audit?actor=ann")["audit"]
     assert (login_entry["action"], login_entry["outcome"]) == ("log in", "ALLOWED")
     assert (denial["action"], denial["outcome"]) == (f"DELETE /v1/{site.project}/servers/web1", "REFUSED")
 
 
 def test_the_creation_of_a_deployment_executes_one_statement_for_its_entry(site):
-    server = call(site, "POST", "/servers", {"name": "web1"}, 201)["server"]["id"]
-    config_id = call(site, "POST", "/software_configs", {"name": "c"})["software_config"]["id"]
+    server = site.create("servers", name="web1")["id"]
+    config_id = site.create("software_configs", name="c")["id"]
     body = {"config_id": config_id, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
     with recorded_statements(site.store) as statements:
-        call(site, "POST", "/software_deployments", body)
+        site.create("software_deployments", **body)
     assert sum("audit" in str(statement) for statement in statements) == 1
+
+
+def test_a_denied_request_may_be_repeated_after_a_lost_database(site, monkeypatch):
+    """The entry of the refusal is written in a transaction of its own, which may fail too."""
+    server = site.create("servers", name="web1")["id"]
+    config_id = site.create("software_configs", name="c", group="script", config="x")["id"]
+    site.store.write(lambda tx: servers.change(tx, server, policy={"groups": ["puppet"]}))
+    run = {"config_id": config_id, "server_id": server, "status": "IN_PROGRESS"}
+    write, refused = site.store.write, []
+
+    def failing(do: Any, **options: Any) -> Any:
+        if refused:
+            raise Unavailable("cannot write to the database: it went away")
+        try:
+            return write(do, **options)
+        except DeploymentRefused as error:
+            refused.append(error)
+            raise
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.store, "write", failing)
+        site.call("POST", "/software_deployments", run, 503)
+    assert refused
+    assert entries(site) == []
+    site.call("POST", "/software_deployments", run, 403)
+    assert [outcome for _, _, outcome, *_ in entries(site)] == ["REFUSED"]

@@ -8,9 +8,7 @@ from stoker.http.console.session import CODE_LIFE
 
 
 def test_a_code_is_valid_for_a_minute(site):
-    answer = site.client.post(f"/v1/{site.project}/console_codes", headers=site.headers)
-    assert answer.status_code == 201, answer.text
-    code, now = answer.json()["console_code"]["code"], site.store.clock.now()
+    code, now = site.create("console_codes")["code"], site.store.clock.now()
     sessions = site.services.sessions
     assert sessions.read_code(code, now).project_id == site.project
     assert sessions.read_code(code, now + CODE_LIFE - timedelta(seconds=2)) is not None

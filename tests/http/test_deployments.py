@@ -14,44 +14,29 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 CARRIED = {"signal_transport": "TEMP_URL_SIGNAL", "timeout": 600}
 
 
-def rest(site, method, path, body=None, status=200):
-    answer = site.client.request(method, f"/v1/{site.project}{path}", json=body, headers=site.headers)
-    assert answer.status_code == status, answer.text
-    return answer.json() if answer.content else None
-
-
 def software_config(site, **more):
-    return rest(site, "POST", "/software_configs", {"group": "script", "config": "true", **more})["software_config"][
-        "id"
-    ]
+    return site.create("software_configs", **{"group": "script", "config": "true", **more})["id"]
 
 
 def software_deployment(site, **body):
-    return rest(site, "POST", "/software_deployments", {"server_id": "s", **body})["software_deployment"]
+    return site.create("software_deployments", **{"server_id": "s", **body})
 
 
 def change(site, made, answers=200, **body):
-    return rest(site, "PUT", f"/software_deployments/{made['id']}", body, answers)
+    return site.call("PUT", f"/software_deployments/{made['id']}", body, answers)
 
 
 def runs_of(site, made):
-    found = rest(site, "GET", f"/software_deployments/{made['id']}/runs")["runs"]
+    found = site.call("GET", f"/software_deployments/{made['id']}/runs")["runs"]
     return sorted(found, key=lambda each: each["number"])
 
 
-def stack(site, resources, name="s", status=201):
-    body = {"stack_name": name, "template": template(resources)}
-    return rest(site, "POST", "/stacks", body, status)["stack"]["id"]
+def stack(site, resources, name="s"):
+    return site.create_stack(name, template(resources))
 
 
-def shown(site, stack_id):
-    found = site.client.get(f"/v1/{site.project}/stacks/{stack_id}", headers=site.headers, follow_redirects=True)
-    return found.json()["stack"]["stack_status"]
-
-
-def delete_stack(site, stack_id):
-    answer = site.client.delete(f"/v1/{site.project}/stacks/s/{stack_id}", headers=site.headers)
-    assert answer.status_code == 204, answer.text
+def shown(site, path):
+    return site.stack(path)["stack_status"]
 
 
 def left(site, *tables):
@@ -67,11 +52,11 @@ def jobs_of(site):
 @pytest.mark.parametrize("word", ["BOGUS", "complete", "DELETED", ""])
 def test_a_status_unknown_to_heat_ends_no_run(site, word):
     id = stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
-    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    (made,) = site.call("GET", "/software_deployments")["software_deployments"]
     change(site, made, 400, status=word)
     software_config_id = software_config(site)
     body = {"server_id": "s", "config_id": software_config_id, "status": word}
-    rest(site, "POST", "/software_deployments", body, 400)
+    site.call("POST", "/software_deployments", body, 400)
     assert shown(site, id) == "CREATE_IN_PROGRESS"
     change(site, made, status="COMPLETE")
     assert shown(site, id) == "CREATE_COMPLETE"
@@ -90,16 +75,16 @@ def test_a_config_that_the_server_has_run_runs_as_a_copy(site):
     back = change(site, made, config_id=first, status="IN_PROGRESS", input_values={"a": 1})["software_deployment"]
     assert back["config_id"] not in (first, second)
     assert (back["status"], back["input_values"]) == ("IN_PROGRESS", {"a": 1})
-    assert rest(site, "GET", f"/software_configs/{back['config_id']}")["software_config"]["config"] == "first"
+    assert site.call("GET", f"/software_configs/{back['config_id']}")["software_config"]["config"] == "first"
     assert [run["status"] for run in runs_of(site, made)] == ["COMPLETE", "FAILED", "IN_PROGRESS"]
     elsewhere = software_deployment(site, config_id=second, server_id="s2", status="IN_PROGRESS")
     assert elsewhere["config_id"] == second
     for earlier in (elsewhere, made):
         change(site, earlier, status="COMPLETE")
-        rest(site, "DELETE", f"/software_deployments/{earlier['id']}", status=204)
+        site.call("DELETE", f"/software_deployments/{earlier['id']}")
         again = software_deployment(site, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
         assert again["config_id"] != second
-        assert rest(site, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "second"
+        assert site.call("GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "second"
         third = software_deployment(site, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
         assert third["config_id"] not in (second, again["config_id"])
 
@@ -111,10 +96,10 @@ def test_a_new_config_of_a_derived_deployment_inherits_nothing(site):
     assert left(site, "containers") and jobs_of(site)
     change(site, made, config_id=own)
     assert not left(site, "containers", "objects") and not jobs_of(site)
-    rest(site, "GET", f"/software_configs/{made['config_id']}", status=404)
-    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    site.call("GET", f"/software_configs/{made['config_id']}", status=404)
+    site.call("DELETE", f"/software_deployments/{made['id']}")
     for id in (source, own):
-        rest(site, "DELETE", f"/software_configs/{id}", status=204)
+        site.call("DELETE", f"/software_configs/{id}")
     assert not left(site, "configs", "deployments", "runs", "logs")
 
 
@@ -126,14 +111,14 @@ def test_the_status_in_progress_starts_the_same_config_again(site, more):
     again = change(site, made, status="IN_PROGRESS", status_reason="once more")["software_deployment"]
     assert (again["status"], again["status_reason"]) == ("IN_PROGRESS", "once more")
     assert again["config_id"] != made["config_id"]  # agents run a config once
-    assert rest(site, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "echo"
+    assert site.call("GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "echo"
     assert [each["state"] for each in runs_of(site, made)] == ["DONE", "QUEUED"]
     change(site, made, status="FAILED")
     assert [each["status"] for each in runs_of(site, made)] == ["COMPLETE", "FAILED"]
     change(site, made, status="IN_PROGRESS")
     assert len(runs_of(site, made)) == 3
-    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
-    rest(site, "DELETE", f"/software_configs/{source}", status=204)
+    site.call("DELETE", f"/software_deployments/{made['id']}")
+    site.call("DELETE", f"/software_configs/{source}")
     assert not left(site, "configs", "deployments", "runs", "containers", "objects") and not jobs_of(site)
 
 
@@ -148,7 +133,7 @@ def test_a_deployment_without_a_status_starts_or_ends_by_its_first_status(site, 
 
 def test_only_the_stack_decides_what_its_deployment_runs(site):
     stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
-    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    (made,) = site.call("GET", "/software_deployments")["software_deployments"]
     change(site, made, 409, config_id=software_config(site))
     change(site, made, status="COMPLETE")
     change(site, made, 409, status="IN_PROGRESS")
@@ -157,13 +142,13 @@ def test_only_the_stack_decides_what_its_deployment_runs(site):
 
 def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_nothing(site):
     id = stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**CARRIED)})
-    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    (made,) = site.call("GET", "/software_deployments")["software_deployments"]
     assert {"deployment.deadline", "stack.deadline"} <= set(jobs_of(site))
-    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    site.call("DELETE", f"/software_deployments/{made['id']}")
     assert shown(site, id) == "CREATE_FAILED"
     assert set(jobs_of(site)) == {"document.publish"}  # the server's document is another now
-    rest(site, "GET", f"/software_configs/{made['config_id']}", status=404)
-    delete_stack(site, id)
+    site.call("GET", f"/software_configs/{made['config_id']}", status=404)
+    site.call("DELETE", id)
     assert shown(site, id) == "DELETE_COMPLETE"
     assert not left(site, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(site)
 
@@ -171,11 +156,11 @@ def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_noth
 def test_deleting_a_deployment_completes_the_deletion_of_its_resource(site):
     actions = {"actions": ["CREATE", "DELETE"], **CARRIED}
     id = stack(site, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**actions)})
-    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    (made,) = site.call("GET", "/software_deployments")["software_deployments"]
     change(site, made, status="COMPLETE")
-    delete_stack(site, id)
+    site.call("DELETE", id)
     assert shown(site, id) == "DELETE_IN_PROGRESS"
-    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    site.call("DELETE", f"/software_deployments/{made['id']}")
     assert shown(site, id) == "DELETE_COMPLETE"
     assert not left(site, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(site)
 
@@ -191,16 +176,16 @@ def test_a_retained_deployment_has_no_owner_and_can_be_removed(site):
             "group": define("OS::Heat::ResourceGroup", count=2, resource_def=inner) | {"deletion_policy": "Retain"},
         },
     )
-    (made,) = rest(site, "GET", "/software_deployments")["software_deployments"]
+    (made,) = site.call("GET", "/software_deployments")["software_deployments"]
     change(site, made, status="COMPLETE")
     assert shown(site, id) == "CREATE_COMPLETE"
-    delete_stack(site, id)
+    site.call("DELETE", id)
     assert shown(site, id) == "DELETE_COMPLETE"
-    retained = rest(site, "GET", "/servers")["servers"]
+    retained = site.call("GET", "/servers")["servers"]
     assert [each["stack_id"] for each in retained] == [None] * 3
-    rest(site, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    site.call("DELETE", f"/software_deployments/{made['id']}")
     for each in retained:
-        rest(site, "DELETE", f"/servers/{each['id']}", status=204)
+        site.call("DELETE", f"/servers/{each['id']}")
     assert not left(site, "configs", "deployments", "runs", "containers", "objects", "servers", "queues")
     assert not jobs_of(site)
 
@@ -208,29 +193,29 @@ def test_a_retained_deployment_has_no_owner_and_can_be_removed(site):
 def test_an_external_resource_is_not_deleted(site):
     """What another stack has made stays that stack's."""
     owner = stack(site, {"server": {"type": "OS::Heat::DeployedServer"}}, "owner")
-    (server,) = rest(site, "GET", "/servers")["servers"]
+    (server,) = site.call("GET", "/servers")["servers"]
     borrowed = {"type": "OS::Heat::DeployedServer", "external_id": server["id"], "deletion_policy": "Retain"}
-    delete_stack(site, stack(site, {"server": borrowed}))
-    assert [each["stack_id"] for each in rest(site, "GET", "/servers")["servers"]] == [owner]
+    site.call("DELETE", stack(site, {"server": borrowed}))
+    assert [each["stack_id"] for each in site.call("GET", "/servers")["servers"]] == [owner.rpartition("/")[2]]
 
 
 @pytest.fixture
 def server_id(site):
-    return rest(site, "POST", "/servers", {"name": "web"}, 201)["server"]["id"]
+    return site.call("POST", "/servers", {"name": "web"})["server"]["id"]
 
 
 def ordered(site, server_id, name, depends_on, status=200):
     options = {"depends_on": depends_on} if depends_on else {}
     config_id = software_config(site, name=name, options=options)
     body = {"server_id": server_id, "config_id": config_id, "signal_transport": "STOKER_SIGNAL"}
-    return rest(site, "POST", "/software_deployments", body, status)
+    return site.call("POST", "/software_deployments", body, status)
 
 
 def test_a_config_with_an_invalid_option_for_runs_is_refused_with_its_name(site):
-    said = rest(site, "POST", "/software_configs", {"group": "script", "options": {"memory_max": "much"}}, 400)
+    said = site.call("POST", "/software_configs", {"group": "script", "options": {"memory_max": "much"}}, 400)
     assert "The option memory_max must be a size such as 512M, not 'much'" in said["error"]["message"]
     resources = {"app": {**config("true"), "properties": {**config("true")["properties"], "options": {"nice": 99}}}}
-    said = rest(site, "POST", "/stacks", {"stack_name": "s", "template": template(resources)}, 400)
+    said = site.call("POST", "/stacks", {"stack_name": "s", "template": template(resources)}, 400)
     assert "The option nice must be a number from -20 to 19" in said["error"]["message"]
 
 
@@ -252,7 +237,7 @@ def test_a_run_of_a_stack_waits_for_the_resource_that_it_names(site, server_id):
         resources[name] = deployment(config_name)
         resources[name]["properties"]["server"] = server_id
     stack(site, resources)
-    found = rest(site, "GET", f"/software_deployments?server_id={server_id}")["software_deployments"]
+    found = site.call("GET", f"/software_deployments?server_id={server_id}")["software_deployments"]
     reasons = sorted(each["status_reason"] for each in found)
     assert reasons == ["Waiting for install on this server", "Waiting for the agent"]
 
@@ -262,7 +247,7 @@ def test_only_requests_of_stokers_own_are_checked_for_their_inputs(site):
     body = {"server_id": "s", "config_id": config_id}
     wrong = {"itemz": 1, "items": "many", "a b": 1}
     software_deployment(site, config_id=config_id, input_values=wrong)  # Heat's own
-    before = rest(site, "GET", "/software_deployments")
+    before = site.call("GET", "/software_deployments")
     for values, words in (
         ({"items": 1, "itemz": 1}, 'declares no input \\"itemz\\"; did you mean \\"items\\"'),
         ({"items": "many"}, '\\"items\\" is a Number'),
@@ -270,9 +255,9 @@ def test_only_requests_of_stokers_own_are_checked_for_their_inputs(site):
         ({"items": 1, "a b": 1}, "cannot be an environment variable"),
     ):
         request = {**body, "signal_transport": "STOKER_SIGNAL", "input_values": values}
-        answer = site.client.post(f"/v1/{site.project}/software_deployments", json=request, headers=site.headers)
-        assert (answer.status_code, words in answer.text) == (400, True), answer.text
-    assert rest(site, "GET", "/software_deployments") == before
+        answer = site.heat("POST", "/software_deployments", request)
+        assert (answer.status, words in answer.raw.decode()) == (400, True), answer.raw
+    assert site.call("GET", "/software_deployments") == before
     values = {"items": "4", "more": 1}
     made = software_deployment(
         site, config_id=config_id, input_values=values, signal_transport="STOKER_SIGNAL", allow_undeclared=True

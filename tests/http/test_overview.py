@@ -50,13 +50,13 @@ def add_servers(site: Inside) -> list[Server]:
 
 def test_servers_are_listed_by_state(site):
     made = add_servers(site)
-    shown = {server["id"]: server for server in site.call("GET", "servers")["servers"]}
+    shown = {server["id"]: server for server in site.call("GET", "/servers")["servers"]}
     statuses = {server["status"] for server in shown.values()}
     assert statuses == {"ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN", "PENDING_APPROVAL", "LEFT"}
     for status in statuses:
-        listed = [server["id"] for server in site.call("GET", f"servers?status={status}")["servers"]]
+        listed = [server["id"] for server in site.call("GET", f"/servers?status={status}")["servers"]]
         assert listed == [server.id for server in made if shown[server.id]["status"] == status]
-    some = site.call("GET", "servers?status=LEFT&status=OFFLINE&agent_outdated=true&name=server-*&limit=3")["servers"]
+    some = site.call("GET", "/servers?status=LEFT&status=OFFLINE&agent_outdated=true&name=server-*&limit=3")["servers"]
     expected = [
         server.id for server in made if shown[server.id]["status"] in ("LEFT", "OFFLINE") and server.agent_version
     ]
@@ -66,19 +66,19 @@ def test_servers_are_listed_by_state(site):
 def test_each_number_is_that_of_its_list(site):
     made = add_servers(site)
     online = next(server for server in made if server.last_seen and server.agent_access is AgentAccess.ALLOWED)
-    source = site.call("POST", "software_configs", {"name": "c", "group": "script", "config": "true"})
+    source = site.call("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
     config_id = source["software_config"]["id"]
     body = {"config_id": config_id, "server_id": online.id, "signal_transport": "STOKER_SIGNAL"}
-    deployments = [site.call("POST", "software_deployments", body)["software_deployment"]["id"] for _ in range(3)]
+    deployments = [site.call("POST", "/software_deployments", body)["software_deployment"]["id"] for _ in range(3)]
     waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60)
     resources = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "waiting": waiting}
-    site.call("POST", "stacks", {"stack_name": "running", "template": template(resources)})
+    site.call("POST", "/stacks", {"stack_name": "running", "template": template(resources)})
     failing = template({"failing": define("OS::Heat::TestResource", fail=True), "c": config()})
-    site.call("POST", "stacks", {"stack_name": "failing", "template": failing})
+    site.call("POST", "/stacks", {"stack_name": "failing", "template": failing})
     trigger = {"config_id": config_id, "servers": [online.id]}
-    ids = [site.call("POST", "software_triggers", trigger)["software_trigger"]["id"] for _ in range(4)]
+    ids = [site.call("POST", "/software_triggers", trigger)["software_trigger"]["id"] for _ in range(4)]
     for name, cron in (("soon", "* * * * *"), ("late", "0 0 29 2 *")):
-        site.call("POST", "software_schedules", {"name": name, "trigger": trigger, "cron": cron})
+        site.call("POST", "/software_schedules", {"name": name, "trigger": trigger, "cron": cron})
 
     def change(tx: Any) -> None:
         for id, age in ((ids[0], timedelta(hours=1)), (ids[1], timedelta(hours=23)), (ids[2], timedelta(days=2))):
@@ -94,10 +94,10 @@ def test_each_number_is_that_of_its_list(site):
 
     site.store.write(change)
     site.store.write(fail)
-    answer = site.call("GET", "overview")
+    answer = site.call("GET", "/overview")
     overview = answer["overview"]
     for name, tally in overview.items():
-        (listed,) = (part for part in site.call("GET", tally["path"]).values() if isinstance(part, list))
+        (listed,) = (part for part in site.call("GET", f"/{tally['path']}").values() if isinstance(part, list))
         assert (name, len(listed)) == (name, tally["count"])
     counts = {name: tally["count"] for name, tally in overview.items()}
     assert counts == {
@@ -128,6 +128,6 @@ def test_each_number_is_that_of_its_list(site):
 
 
 def test_the_overview_has_a_fixed_number_of_statements(site):
-    before = site.counted(lambda: site.call("GET", "overview"))
+    before = site.counted(lambda: site.call("GET", "/overview"))
     add_servers(site)
-    assert site.counted(lambda: site.call("GET", "overview")) == before <= 20
+    assert site.counted(lambda: site.call("GET", "/overview")) == before <= 20

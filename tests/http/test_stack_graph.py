@@ -14,11 +14,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 CHILD = json.dumps(template({"inner": define("OS::Heat::Value", value="x")}))
 
 
-def create(site: Inside, resources: dict[str, Any], **more: Any) -> str:
-    body = {"stack_name": "app", "template": template(resources), **more}
-    return "stacks/app/" + site.call("POST", "stacks", body)["stack"]["id"]
-
-
 def graph(site: Inside, path: str, depth: int = 0) -> tuple[dict[str, Any], set[tuple[str, str]]]:
     """The nodes, and the edges, by the names of the resources."""
     shown = site.call("GET", f"{path}/graph?nested_depth={depth}")["graph"]
@@ -33,15 +28,13 @@ def graph(site: Inside, path: str, depth: int = 0) -> tuple[dict[str, Any], set[
 def path(site) -> str:
     """A stack of two deployments on a server, of which the second waits for the first."""
     transport = "HEAT_SIGNAL"
-    return create(
-        site,
-        {
-            "server": server(),
-            "config": config(),
-            "first": deployment(signal_transport=transport),
-            "second": deployment(after=("first",), signal_transport=transport),
-        },
-    )
+    resources = {
+        "server": server(),
+        "config": config(),
+        "first": deployment(signal_transport=transport),
+        "second": deployment(after=("first",), signal_transport=transport),
+    }
+    return site.create_stack("app", template(resources))
 
 
 def test_nodes_have_servers_times_and_what_they_wait_for(site, path):
@@ -73,7 +66,7 @@ def test_an_ended_resource_has_both_times_and_nothing_waits_for_it(site, path):
 
 
 def test_nested_stacks_are_included_by_depth(site):
-    path = create(site, {"child": {"type": "child.yaml"}}, files={"child.yaml": CHILD})
+    path = site.create_stack("app", template({"child": {"type": "child.yaml"}}), files={"child.yaml": CHILD})
     (child,) = graph(site, path)[0].values()
     nodes, _ = graph(site, path, 1)
     assert set(nodes) == {"child", "inner"}
@@ -83,13 +76,15 @@ def test_nested_stacks_are_included_by_depth(site):
 def test_a_paused_resource_has_its_breakpoint(site):
     environment = {"resource_registry": {"resources": {"value": {"hooks": "pre-create"}}}}
     value = define("OS::Heat::Value", value="x")
-    path = create(site, {"value": value}, environment=environment)
+    path = site.create_stack("app", template({"value": value}), environment=environment)
     assert graph(site, path)[0]["value"]["breakpoint"] == "pre-create"
 
 
 def test_the_number_of_statements_does_not_depend_on_the_stack(site):
-    few = create(site, {"a": {"type": "child.yaml"}}, files={"child.yaml": CHILD})
+    few = site.create_stack("app", template({"a": {"type": "child.yaml"}}), files={"child.yaml": CHILD})
     before = site.counted(lambda: graph(site, few, 1))
     site.call("DELETE", few)
-    many = create(site, {name: {"type": "child.yaml"} for name in "abcdef"}, files={"child.yaml": CHILD})
+    many = site.create_stack(
+        "app", template({name: {"type": "child.yaml"} for name in "abcdef"}), files={"child.yaml": CHILD}
+    )
     assert site.counted(lambda: graph(site, many, 1)) == before <= 12

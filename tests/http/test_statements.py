@@ -20,12 +20,6 @@ def cost(program: Inside, path: str) -> int:
     return program.counted(lambda: program.call("GET", path))
 
 
-def create(program: Inside, name: str, said: dict[str, Any], **more: Any) -> str:
-    """Create a stack and return its path."""
-    body = {"stack_name": name, "template": said, **more}
-    return f"stacks/{name}/{program.call('POST', 'stacks', body)['stack']['id']}"
-
-
 def runs_and_a_group(name: str, size: int) -> dict[str, Any]:
     config = define("OS::Heat::SoftwareConfig", group="script", config="x", outputs=[{"name": "result"}])
     resources = {
@@ -41,7 +35,9 @@ def runs_and_a_group(name: str, size: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory) -> Iterator[tuple[Inside, str, str]]:
     program = Inside(tmp_path_factory.mktemp("counted"))
-    small, large = (create(program, name, runs_and_a_group(name, size)) for name, size in (("small", 3), ("large", 30)))
+    small, large = (
+        program.create_stack(name, runs_and_a_group(name, size)) for name, size in (("small", 3), ("large", 30))
+    )
     yield program, small, large
     program.close()
 
@@ -79,7 +75,7 @@ def test_the_view_of_one_resource_reads_no_other(counted, monkeypatch):
             "nested": {"type": "inner.yaml", "depends_on": names},
         }
     )
-    one = create(program, "one", said, files={"inner.yaml": "heat_template_version: 2018-08-31"})
+    one = program.create_stack("one", said, files={"inner.yaml": "heat_template_version: 2018-08-31"})
     listed = {
         (path, resource["resource_name"]): resource
         for path in (small, one)
@@ -94,11 +90,11 @@ def test_the_view_of_one_resource_reads_no_other(counted, monkeypatch):
             assert [link["rel"] for link in resource["links"]] == ["self", "stack", "nested"]
 
 
-@pytest.mark.parametrize("path", ["stacks", "stacks?show_nested=true", "software_configs", "software_deployments"])
+@pytest.mark.parametrize("path", ["/stacks", "/stacks?show_nested=true", "/software_configs", "/software_deployments"])
 def test_statements_for_a_project_do_not_grow(counted, path):
     program, _, _ = counted
     # A deployment may be large: the first few tell how many make a page.
-    assert cost(program, path) <= (4 if path == "software_deployments" else 3)
+    assert cost(program, path) <= (4 if path == "/software_deployments" else 3)
 
 
 CHILD = """
@@ -125,7 +121,7 @@ def nesting(tmp_path_factory) -> Iterator[tuple[Inside, str, str]]:
             {f"r{i}": {"type": "child.yaml"} for i in range(size)},
             outputs={f"o{i}": {"value": {"get_attr": [f"r{i}", "said"]}} for i in range(size)},
         )
-        return create(program, name, said, files={"child.yaml": CHILD})
+        return program.create_stack(name, said, files={"child.yaml": CHILD})
 
     yield program, stack("few", 5), stack("many", 40)
     program.close()
@@ -147,19 +143,19 @@ def test_statements_for_many_servers_do_not_grow(counted):
     program, costs = counted[0], []
     for size in (2, 20):
         said = template({f"s{i}": {"type": "OS::Heat::DeployedServer"} for i in range(size)})
-        costs.append(cost(program, f"{create(program, f'of{size}', said)}/resources?with_detail=true"))
+        costs.append(cost(program, f"{program.create_stack(f'of{size}', said)}/resources?with_detail=true"))
     assert costs[0] == costs[1]
 
 
 def test_a_deployment_on_an_unknown_server_costs_what_one_on_a_known_server_does(counted):
     """Heat's clients name servers of Nova, which Stoker does not know."""
     program = counted[0]
-    config = program.call("POST", "software_configs", {"group": "script"})["software_config"]["id"]
-    known = program.call("POST", "servers", {"name": "known"})["server"]["id"]
+    config = program.call("POST", "/software_configs", {"group": "script"})["software_config"]["id"]
+    known = program.call("POST", "/servers", {"name": "known"})["server"]["id"]
 
     def create(server: str) -> int:
         body = {"config_id": config, "server_id": server, "status": "COMPLETE"}
-        return program.counted(lambda: program.call("POST", "software_deployments", body))
+        return program.counted(lambda: program.call("POST", "/software_deployments", body))
 
     create(known)
     assert create("a server of Nova") == create(known)

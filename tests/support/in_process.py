@@ -14,10 +14,11 @@ from stoker import serve
 from stoker.identity import tokens
 from stoker.settings import Settings
 from stoker.store.open import Store
+from support.server import Answer, HeatClient
 from support.statements import recorded_statements
 
 
-class Inside:
+class Inside(HeatClient):
     """
     The program with a logged-in administrator. ``store`` is an open store; None opens a new one on SQLite.
 
@@ -59,11 +60,21 @@ class Inside:
         do()
         return self.statements - before
 
-    def call(self, verb: str, path: str, body: Any = None) -> Any:
-        """Return the answer to a request below the project's path, which must succeed; None if it has no content."""
-        answer = self.client.request(verb, f"/v1/{self.project}/{path}", json=body, headers=self.headers)
-        assert answer.status_code < 300, answer.text
-        return answer.json() if answer.content else None
+    def request(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send a request as the administrator. Error statuses and redirects are returned."""
+        content = {"content": body} if isinstance(body, bytes) else {"json": body}
+        sent = {**self.headers, **headers}
+        answer = self.client.request(verb, path, headers=sent, follow_redirects=False, **content)
+        return Answer(answer.status_code, answer.headers, answer.content)
+
+    def heat(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.request(verb, f"/v1/{self.project}{path}", body, **headers)
+
+    def call(self, verb: str, path: str, body: Any = None, status: int | None = None) -> Any:
+        """Return the decoded answer to a request of Heat's API, which must have this status, by default a success."""
+        answer = self.heat(verb, path, body)
+        assert answer.status == status or (status is None and answer.status < 300), (answer.status, answer.raw)
+        return answer.body
 
     def close(self) -> None:
         self.client.close()

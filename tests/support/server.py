@@ -63,6 +63,13 @@ class HeatClient(ABC):
         assert answer.status == 201, answer.raw
         return f"/stacks/{name}/{answer.body['stack']['id']}"
 
+    def create(self, nouns: str, **body: Any) -> dict[str, Any]:
+        """Add an object to a list, such as ``software_configs``, and return the object."""
+        answer = self.heat("POST", f"/{nouns}", body)
+        assert answer.status < 300, answer.raw
+        created: dict[str, Any] = answer.body[nouns.removesuffix("s")]
+        return created
+
     def stack(self, path: str) -> dict[str, Any]:
         """Return the current state of a stack."""
         stack: dict[str, Any] = self.heat("GET", path).body["stack"]

@@ -107,22 +107,22 @@ def test_lists_announce_changes_of_their_objects(site):
         with app.store.read() as tx:
             assert reader.read(tx, None).events == []
     topics.clear()
-    server = site.call("POST", "servers", {"name": "web1"})["server"]["id"]
+    server = site.call("POST", "/servers", {"name": "web1"})["server"]["id"]
     assert [noun for noun in readers if changed(noun)] == ["servers"]
     topics.clear()
-    site.call("PATCH", f"servers/{server}", {"labels": {"tier": "web"}})
+    site.call("PATCH", f"/servers/{server}", {"labels": {"tier": "web"}})
     assert [noun for noun in readers if changed(noun)] == ["servers"]
     topics.clear()
     body = {"stack_name": "shop", "template": template({"a": config()})}
-    stack = site.call("POST", "stacks", body)["stack"]["id"]
+    stack = site.call("POST", "/stacks", body)["stack"]["id"]
     assert "stacks" in [noun for noun in readers if changed(noun)]
     topics.clear()
-    site.call("DELETE", f"stacks/shop/{stack}")
+    site.call("DELETE", f"/stacks/shop/{stack}")
     assert "stacks" in [noun for noun in readers if changed(noun)]
     body = {"name": "c", "group": "script", "config": "true"}
-    config_id = site.call("POST", "software_configs", body)["software_config"]["id"]
+    config_id = site.call("POST", "/software_configs", body)["software_config"]["id"]
     topics.clear()
-    site.call("POST", "software_triggers", {"config_id": config_id, "servers": [server]})
+    site.call("POST", "/software_triggers", {"config_id": config_id, "servers": [server]})
     assert "triggers" in [noun for noun in readers if changed(noun)]
 
 
@@ -134,5 +134,5 @@ def test_a_list_that_is_read_as_a_whole_announces_its_change_once(site):
             return [event.name for event in reader.read(tx, None).events]
 
     assert read_all() == []
-    site.call("POST", "servers", {"name": "web1"})
+    site.call("POST", "/servers", {"name": "web1"})
     assert (read_all(), read_all()) == (["changed"], [])
