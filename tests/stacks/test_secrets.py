@@ -8,6 +8,7 @@ import pytest
 
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, stacks
+from support import tables
 from support.fleet import Fleet
 from support.templates import config, define, deployment, deployment_group, server, template
 
@@ -53,6 +54,14 @@ def test_a_run_gets_a_secret_that_its_history_redacts_and_the_next_update_uses(h
     changed = heat.change(stack, parameters={"password": "another-word"})
     assert told(heat, changed)["word"] == "another-word"
     assert of_run(heat, changed)[0].input_values["word"] == STARS
+
+
+def test_no_column_contains_a_secret(heat, stack):
+    """Also of a stack without ``parameter_defaults``, with which its source is encrypted in any case."""
+    heat.signal(stack, "run")
+    heat.change(stack, parameters={"password": "another-word"})
+    rows = heat.read(lambda tx: [tables.read_rows(tx, table) for table in tables.table_names(tx)])
+    assert not {word for word in (WORD, "another-word") if word in str(rows)}
 
 
 def test_a_trigger_redacts_a_secret(heat, stack):

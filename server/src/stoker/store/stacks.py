@@ -68,8 +68,9 @@ _LOCKED_ROW, _CHILDREN_OF = "stacks locked", "stacks children"
 
 def add(tx: Tx, new: Stack, source: Source) -> None:
     """Insert a stack. Raises StackExists if another stack of the project has its name."""
+    encrypted = _hidden_columns(tx, new)  # now the transaction knows the secrets, so the source can be encrypted
     columns: dict[str, Any] = {"source": _dump_source(tx, source), "previous": None}
-    if not STACKS.add(tx, new, unless_exists=True, encrypt=_hidden_columns(tx, new), **columns):
+    if not STACKS.add(tx, new, unless_exists=True, encrypt=encrypted, **columns):
         raise StackExists(f"The Stack ({new.name}) already exists.")
     tx.notify(project_topic(new.project_id, "stacks"))
 
