@@ -5,32 +5,36 @@ server's logs, or in the database.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-import psycopg
 import pytest
 from cryptography.fernet import Fernet
 
-from stoker.http.apis import DESCRIBED
-from stoker.http.cfn import ROUTES as CFN
+from stoker.http.apis import list_apis
 from stoker.http.heat import ROUTES as HEAT
-from stoker.http.identity import ROUTES as IDENTITY
-from stoker.http.messaging import ROUTES as MESSAGING
-from stoker.http.objects import ROUTES as OBJECTS
-from stoker.store.pipeline import conninfo
-from support.accounts import Account, create_account
+from stoker.settings import Settings
+from stoker.store.open import Store
+from support import tables
+from support.accounts import Account, create_account, create_project
 from support.backends import CLIENT
+from support.project_contents import fill_project
 from support.server import Served, served_on
 from support.templates import define, on
 
-GETS = [each for table in (DESCRIBED, CFN, IDENTITY, MESSAGING, OBJECTS) for each in table if each.verb == "GET"]
+#: Whatever can be read, by its path.
+PATHS = [route.path for api in list_apis(Settings()) for route in api.routes if route.verb == "GET"]
+PATHS += [
+    "/cfn/v1?Action=DescribeStackResources&StackName={stack_id}",
+    "/cfn/v1?Action=DescribeStackResource&StackName={stack_id}&LogicalResourceId={resource_name}",
+]
+#: What a member may read of stacks; an export has the values with which a stack can be created elsewhere.
+STACK_PATHS = [route.path for route in HEAT if route.verb == "GET" and not route.path.endswith("/export")]
 #: Where a hidden parameter, a secret input … has its value from.
 SECRETS = {
     name: f"S3CR3T-{name}-{number:x}"
@@ -160,7 +164,11 @@ ON_SQLITE = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 def site(request, tmp_path_factory) -> Iterator[Site]:
     flags = ("--log-level", "debug")
     with served_on(request, tmp_path_factory.mktemp("leaks"), *flags) as stoker:
-        made = Site(stoker, create_account(stoker, "member"), create_account(stoker, "reader"))
+        member = create_account(stoker, "member", "reader", project=create_project(stoker))
+        made = Site(stoker, member, create_account(stoker, "reader", project=member.project))
+        contents = fill_project(member)
+        made.places.append(dict(contents.names))
+        made.secrets |= {contents.hidden, contents.agent_key}
         made.secrets |= {*SECRETS.values(), *(line for line in LINES.splitlines() if "S3CR3T" in line)}
         _make_stacks(made)
         _make_software(made)
@@ -246,11 +254,6 @@ def _collect_credentials(site: Site, stack: str) -> None:
     site.secrets |= set(re.findall(r"stk_[0-9a-f]+|signal\.[0-9a-f-]{36}\.[0-9a-f]{64}", seen))
 
 
-def _first(account: Account, kind: str) -> str:
-    """Return the id of the first entry of a list of the identity service."""
-    return str(ok(account.request("GET", f"/identity/v3/{kind}"))[kind][0]["id"])
-
-
 def _list_places(site: Site) -> None:
     listed = ok(site.member.heat("GET", "/stacks?show_nested=true"))["stacks"]
     assert len(listed) >= 3
@@ -268,31 +271,21 @@ def _list_places(site: Site) -> None:
 
 def _make_software(site: Site) -> None:
     member = site.member
-    server = ok(member.heat("POST", "/servers", {"name": "own"}))["server"]["id"]
-    config = ok(
-        member.heat(
-            "POST",
-            "/software_configs",
-            {
-                "name": "rest",
-                "group": "script",
-                "config": "true",
-                "inputs": [
-                    {"name": "password", "secret": True},
-                    {"name": "other", "secret": True, "default": SECRETS["input_default"]},
-                    {"name": "plain"},
-                ],
-                "outputs": [{"name": "result"}],
-            },
-        )
-    )["software_config"]["id"]
+    server = member.create("servers", name="own")["id"]
+    inputs = [
+        {"name": "password", "secret": True},
+        {"name": "other", "secret": True, "default": SECRETS["input_default"]},
+        {"name": "plain"},
+    ]
+    config = member.create(
+        "software_configs", name="rest", group="script", config="true", inputs=inputs, outputs=[{"name": "result"}]
+    )["id"]
     values = {"password": SECRETS["input"], "plain": "open"}
     deployments = []
     for transport in ("STOKER_SIGNAL", "CFN_SIGNAL", None):
         body = {"config_id": config, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
         more = {"signal_transport": transport} if transport else {}
-        made = ok(member.heat("POST", "/software_deployments", {**body, "input_values": values, **more}))
-        deployments.append(made["software_deployment"])
+        deployments.append(member.create("software_deployments", **body, input_values=values, **more))
     result = {
         "deploy_status_code": "1",
         "result": SECRETS["input"],
@@ -302,112 +295,74 @@ def _make_software(site: Site) -> None:
     ok(member.heat("POST", f"/software_deployments/{deployments[0]['id']}/signal", result))
     shown = ok(member.heat("GET", f"/software_deployments/{deployments[0]['id']}"))["software_deployment"]
     assert (shown["status"], shown["output_values"]["result"]) == ("FAILED", "******")
-    derived = [deployments[0]["config_id"], deployments[1]["config_id"]]
     trigger = {"config_id": config, "servers": [server], "input_values": {**values, "password": SECRETS["override"]}}
-    run = ok(member.heat("POST", "/software_triggers", trigger))["software_trigger"]["id"]
+    run = member.create("software_triggers", **trigger)["id"]
     ok(member.heat("POST", f"/software_triggers/{run}/cancel", {"force": True}))  # so that its stream ends
     later = {**trigger, "input_values": {**values, "password": SECRETS["planned"]}}
-    schedule = {"name": "nightly", "cron": "0 3 * * *", "trigger": later}
-    planned = ok(member.heat("POST", "/software_schedules", schedule))["software_schedule"]["id"]
+    planned = member.create("software_schedules", name="nightly", cron="0 3 * * *", trigger=later)["id"]
     found = ok(member.heat("GET", "/software_deployments"))["software_deployments"]
     site.places += [{"deployment_id": each["id"], "config_id": each["config_id"], "stream": "stdout"} for each in found]
-    site.places += [{"config_id": each} for each in (config, *derived)]
+    site.places += [{"config_id": each} for each in (config, *(each["config_id"] for each in deployments[:2]))]
     site.places += [{"server_id": each} for each in {each["server_id"] for each in found}]
-    site.places += [{"server": server}, {"trigger_id": run}, {"schedule_id": planned}, {"sha256": "0" * 64}]
-    site.places += [{"hook_name": "shout", "entry_name": "nginx", "number": "1"}]
+    site.places += [{"server": server}, {"trigger_id": run}, {"schedule_id": planned}]
 
 
 def _make_storage(site: Site) -> None:
-    member, account = site.member, f"/object-store/v1/AUTH_{site.stoker.project}"
+    member, account = site.member, f"/object-store/v1/AUTH_{site.member.project}"
     key = {"X-Account-Meta-Temp-URL-Key": SECRETS["key"]}
     assert member.request("POST", account, b"", **key).status == 204
-    assert (
-        member.request("PUT", f"{account}/own", b"", **{"X-Container-Meta-Temp-URL-Key": SECRETS["key"]}).status == 201
-    )
+    key = {"X-Container-Meta-Temp-URL-Key": SECRETS["key"]}
+    assert member.request("PUT", f"{account}/own", b"", **key).status == 201
     assert member.request("PUT", f"{account}/own/o", b"open").status == 201
     for each in ok(member.request("GET", f"{account}?format=json")):
-        at = {"account": f"AUTH_{site.stoker.project}", "container": quote(each["name"], safe="")}
+        at = {"account": f"AUTH_{member.project}", "container": quote(each["name"], safe="")}
         site.places.append(at)
         for one in ok(member.request("GET", f"{account}/{at['container']}?format=json")):
             site.places.append({**at, "object": quote(one["name"])})
-    project = {"X-Project-Id": site.stoker.project, **CLIENT}
-    queues = ok(member.request("GET", "/messaging/v2/queues?limit=20", None, **project))["queues"]
-    assert any("S3CR3T" not in each["name"] for each in queues)
-    nothing = {"message_id": "0" * 24, "subscription_id": "0" * 24}
-    site.places += [{"queue": each["name"], **nothing} for each in queues]
-    site.places.append(
-        {
-            **dict.fromkeys(("role_id", "credential_id", "domain_id"), "default"),
-            **{"service_id": _first(member, "services"), "endpoint_id": _first(member, "endpoints")},
-            **{"region_id": _first(member, "regions")},
-            **{"project_id": site.stoker.project, "user_id": site.member.user_id},
-            **{"type_name": "OS::Heat::Value", "version": "heat_template_version.2018-08-31"},
-        }
-    )
+    queues = ok(member.request("GET", "/messaging/v2/queues?limit=20", None, **CLIENT))["queues"]
+    assert len(queues) > 2
+    site.places += [{"queue": each["name"]} for each in queues]
 
 
-def filled(route: Any, places: list[dict[str, str]], project: str) -> set[str]:
-    """The route's path with all that there is in the places that it names."""
-    names = set(re.findall(r"{(\w+)\*?}", route.path)) - {"project"}
-    fitting = [each for each in places if names <= each.keys()]
-    paths = set()
-    for each in fitting:
-        path = re.sub(r"{(\w+)\*?}", lambda match, at=each: {"project": project, **at}[match[1]], route.path)
-        paths.add(path)
-    return paths
+def filled(path: str, site: Site) -> set[str]:
+    """The path with all that there is in the places that it names."""
+    names = set(re.findall(r"{(\w+)\*?}", path)) - {"project"}
+    fitting = [{**each, "project": site.member.project} for each in site.places if names <= each.keys()]
+    return {re.sub(r"{(\w+)\*?}", lambda match, at=each: at[match[1]], path) for each in fitting}
 
 
-def leaked(secrets: set[str], text: str) -> list[str]:
+def leaked(secrets: Collection[str], text: str) -> list[str]:
     """Also as JSON in JSON has them."""
     return sorted(each for each in secrets if each in text or json.dumps(each)[1:-1] in text)
 
 
-@ON_SQLITE
-@pytest.mark.parametrize("query", ["", "?with_detail=true&nested_depth=9", "?format=json&show_nested=true"])
-def test_a_reader_sees_no_secret_on_any_route(site, query):
-    reader, problems, seen = site.reader, [], 0
-    for route in GETS:
-        paths = filled(route, site.places, site.stoker.project)
-        assert paths, f"teach this test what to ask {route.path} for"
-        for path in paths:
-            headers = {"X-Project-Id": site.stoker.project, **CLIENT}
-            answer = reader.request("GET", path + query, None, **headers)
+def assert_unseen(site: Site, account: Account, secrets: Collection[str], paths: list[str], query: str = "") -> None:
+    """Read whatever these paths name: no answer may have one of the secrets."""
+    problems, seen = [], 0
+    headers = {"X-Project-Id": site.member.project, **CLIENT}
+    for form in paths:
+        found = filled(form, site)
+        assert found, f"teach this test what to ask {form} for"
+        for path in found:
+            joined = path + (query.replace("?", "&") if "?" in path else query)
+            answer = account.request("GET", joined, None, **headers)
             text = answer.raw.decode("utf-8", "replace") + str(list(answer.headers.items()))
-            assert answer.status < 500, (path, answer.status, text)
+            assert answer.status < 500, (joined, answer.status, text)
             seen += answer.status == 200
-            problems += [(path, each) for each in leaked(site.secrets, text)]
+            problems += [(joined, each) for each in leaked(secrets, text)]
     assert seen > 100
     assert problems[:9] == []
 
 
 @ON_SQLITE
-def test_a_reader_sees_no_secret_in_cloudformation_calls(site):
-    problems, seen = [], 0
-    stacks = [each for each in site.places if each.keys() == {"stack_name", "stack_id"}]
-    resources = [each for each in site.places if each.keys() == {"stack_name", "stack_id", "resource_name"}]
-    for place in stacks + resources:
-        words = f"Action=DescribeStackResources&StackName={place['stack_id']}"
-        if "resource_name" in place:
-            words = words.replace("Resources", "Resource") + f"&LogicalResourceId={place['resource_name']}"
-        answer = site.reader.request("GET", f"/cfn/v1?{words}&ContentType=JSON")
-        seen += answer.status == 200
-        problems += [(words, each) for each in leaked(site.secrets, answer.raw.decode())]
-    assert seen > 20
-    assert problems[:9] == []
+@pytest.mark.parametrize("query", ["", "?with_detail=true&nested_depth=9", "?format=json&show_nested=true"])
+def test_a_reader_sees_no_secret_on_any_route(site, query):
+    assert_unseen(site, site.reader, site.secrets, PATHS, query)
 
 
 def test_members_see_agents_logins_but_no_hidden_values(site):
     """Members set up machines; the values of hidden parameters and secret inputs are nobody's to see."""
-    hidden = {each for each in site.secrets if "S3CR3T" in each}
-    exported = {"/export"}
-    problems = []
-    for route in HEAT:
-        if route.verb != "GET" or any(route.path.endswith(each) for each in exported):
-            continue
-        for path in filled(route, site.places, site.stoker.project):
-            answer = site.member.request("GET", path)
-            problems += [(path, each) for each in leaked(hidden, answer.raw.decode("utf-8", "replace"))]
-    assert problems[:9] == []
+    assert_unseen(site, site.member, {each for each in site.secrets if "S3CR3T" in each}, STACK_PATHS)
     (agent,) = [each for each in site.places if each.get("output_key") == "agent_heat"][:1]
     shown = site.member.heat("GET", f"/stacks/top/{agent['stack_id']}/outputs/agent_heat")
     assert "stk_" in shown.raw.decode()
@@ -442,7 +397,7 @@ def test_the_database_contains_no_secret(site):
 
 def test_a_key_rotation_re_encrypts_everything_and_interrupts_no_request(site):
     """The last test: from now on no secret has the key that it was written with."""
-    stoker, stack = site.stoker, next(each for each in site.places if "stack_id" in each)
+    stoker, stack = site.stoker, next(each for each in site.places if each.get("stack_name") == "top")
     database = ["--database", stoker.database] if stoker.database else []
     before = _tokens(_everything(stoker))
     done = stoker.run("db", "rotate-keys", "--state-dir", str(stoker.state_dir), *database)
@@ -475,23 +430,8 @@ def _everything(stoker: Served) -> str:
 
 def _values(stoker: Served) -> str:
     """Every value of every table."""
-    found: list[str] = []
-    if stoker.database:
-        with psycopg.connect(conninfo(stoker.database)) as connection:
-            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-            for (table,) in tables:
-                columns = connection.execute(
-                    "SELECT column_name, data_type FROM information_schema.columns"
-                    " WHERE table_schema = 'public' AND table_name = %s",
-                    (table,),
-                ).fetchall()
-                said = ", ".join(
-                    f"encode(\"{name}\", 'escape')" if kind == "bytea" else f'"{name}"::text' for name, kind in columns
-                )
-                found += [str(row) for row in connection.execute(f'SELECT {said} FROM "{table}"')]
-    else:
-        with contextlib.closing(sqlite3.connect(stoker.state_dir / "stoker.db")) as connection:
-            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                found += [str(row) for row in connection.execute(f'SELECT * FROM "{table}"')]
+    store = Store(stoker.database or f"sqlite:///{stoker.state_dir}/stoker.db")
+    with closing(store), store.read() as tx:
+        found = [str(row) for table in tables.table_names(tx) for row in tables.read_rows(tx, table)]
     assert len(found) > 100
     return "\n".join(found)
