@@ -103,10 +103,6 @@ class ServiceClient:
             except Invalid as error:  # clouds.yaml has no such login, but may change
                 raise ServiceUnavailable(error.message) from None
 
-    def invalidate(self) -> None:
-        """Log in again before the next request."""
-        self._session.invalidate()
-
     def close(self) -> None:
         """Close the connections."""
         if "_session" in vars(self):

@@ -15,7 +15,7 @@ from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, DiskSpace, HealthReport
 from stoker.http.hold import Waiters
 from stoker.http.metrics import FiguresReader, WorkerMetrics
-from stoker.identity.authentication import KeyCheck, TokenCheck
+from stoker.identity.authentication import TokenCheck
 from stoker.identity.directory import Directory
 from stoker.identity.stack_users import CallTokens, SignalTokens
 from stoker.messaging import Messaging, SignedUrls
@@ -38,7 +38,6 @@ class App:
     started_at: datetime
     identity: Directory
     tokens: TokenCheck
-    keys: KeyCheck
     #: The sessions of the console.
     sessions: Sessions
     signal_tokens: SignalTokens

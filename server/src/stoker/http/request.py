@@ -78,9 +78,8 @@ class RequestContext:
 
     @property
     def token(self) -> str:
-        """The token of the request, or the token that Keystone issued for its signature; empty without both."""
-        principal = self.caller.principal
-        return (principal.token if principal is not None else None) or self.raw.headers.get("X-Auth-Token", "")
+        """The token of the request; empty without one."""
+        return self.raw.headers.get("X-Auth-Token", "")
 
     @property
     def server(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from stoker.identity import ec2
 from stoker.identity.directory import DOMAIN_ID, UNSCOPED, Directory, Named, Scope
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal, Project
@@ -26,14 +25,6 @@ class TokenCheck(Protocol):
         """
         The principal of a token. Raises Unauthorized for any invalid token, Unavailable if Keystone is unreachable.
         """
-        ...
-
-
-class KeyCheck(Protocol):
-    """Authenticates requests signed with an EC2 key."""
-
-    def authenticate(self, request: ec2.Request) -> Principal:
-        """The principal that signed the request. Raises Unauthorized, Unavailable."""
         ...
 
 

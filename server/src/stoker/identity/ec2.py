@@ -12,15 +12,10 @@ import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 from stoker.model.errors import Unauthorized
 
-#: How long a signature with a timestamp is valid, and how far the timestamp may lie in the future.
-LIFE = timedelta(minutes=15)
-#: How far in the future a signature may expire; the limit of AWS.
-LONGEST_LIFE = timedelta(days=7)
 _DIGESTS = {"HmacSHA256": hashlib.sha256, "HmacSHA1": hashlib.sha1}
 _PORT = re.compile(r":\d+$")
 _AUTHORIZATION = re.compile(
@@ -88,34 +83,6 @@ def check(secret: str, request: Request) -> None:
         raise Unauthorized("the signature does not match")
 
 
-def check_time(request: Request, now: datetime) -> None:
-    """
-    Raises Unauthorized for a request that was signed too long ago, has expired, or would never expire.
-
-    Version 2 has ``Timestamp``, ``Expires`` or both. Version 4 always has a timestamp, and ``X-Amz-Expires`` in
-    presigned URLs.
-    """
-    time, end = _signed_times(request)
-    if time is not None and abs(now - _moment(time)) > LIFE:
-        raise Unauthorized("the signature is too old, or the clock is wrong")
-    if end is not None and end <= now:
-        raise Unauthorized("the signature has expired")
-    if end is not None and end - now > LONGEST_LIFE:
-        raise Unauthorized(f"the signature expires too late: at most {LONGEST_LIFE.days} days are allowed")
-
-
-def _signed_times(request: Request) -> tuple[str | None, datetime | None]:
-    """Return the time of the signature as written, and its end. Raises Unauthorized if there is neither."""
-    params = request.params
-    if "AWSAccessKeyId" not in params:
-        time, seconds = _scope(request).time, params.get("X-Amz-Expires")
-        return time, None if seconds is None else _moment(time) + _lifetime(seconds)
-    timestamp, expires = params.get("Timestamp"), params.get("Expires")
-    if timestamp is None and expires is None:
-        raise Unauthorized("the signature has no time: sign a Timestamp or Expires, too")
-    return timestamp, None if expires is None else _moment(expires)
-
-
 def sign_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
     """Sign with version 2. ``params`` must contain AWSAccessKeyId, SignatureMethod and SignatureVersion."""
     return _v2(secret, Request(verb, host, path, params, ""), host)
@@ -166,18 +133,3 @@ def _query(params: Mapping[str, str]) -> str:
 
 def _quoted(text: str) -> str:
     return quote(text, safe="-_~", errors="surrogateescape")
-
-
-def _lifetime(seconds: str) -> timedelta:
-    if not re.fullmatch("[0-9]{1,6}", seconds):
-        raise Unauthorized(f"X-Amz-Expires must be a number of seconds, not {seconds[:40]!r}")
-    return timedelta(seconds=int(seconds))
-
-
-def _moment(text: str) -> datetime:
-    for form in ("%Y-%m-%dT%H:%M:%SZ", "%Y%m%dT%H%M%SZ", "%Y-%m-%dT%H:%M:%S.%fZ"):
-        try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-    raise Unauthorized(f"the time {text[:40]!r} of the signature cannot be read")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from msgspec import Struct
@@ -85,5 +85,3 @@ class Principal:
     run: str | None = None
     #: Of a stack user with a login at a Keystone: the project there.
     login_project_id: str | None = None
-    #: The token that Keystone issued for a signed request; None: the request contains its token.
-    token: str | None = field(default=None, repr=False)

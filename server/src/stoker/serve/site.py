@@ -105,7 +105,7 @@ class _Site:
             # imported late: only Keystone mode needs it
             from stoker.identity.keystone.authentication import open_keystone
 
-            self._keystone = open_keystone(settings, store, self._directory.ec2)
+            self._keystone = open_keystone(settings, store)
         self._accounts = self._keystone.accounts if self._keystone else None
         self._provider = _load_provider(settings, store, self._work, secret)
         self._external = factory.create_backends(
@@ -200,7 +200,6 @@ class _Site:
             started_at=store.clock.now(),
             identity=self._directory,
             tokens=tokens,
-            keys=self._keystone.keys if self._keystone else self._directory.ec2,
             sessions=Sessions(self._secret, logins, tokens),
             signal_tokens=self._signal_tokens,
             waiters=Waiters(store.notifier),

@@ -112,7 +112,7 @@ def _by_signature(request: RequestContext, params: Mapping[str, str]) -> Princip
         ec2.access_of(signed)
     except Unauthorized as error:
         raise Refused(403, "MissingAuthenticationToken", error.message) from None
-    keys = request.app.keys
+    keys = request.app.identity.ec2
     try:
         return keys.authenticate(signed)
     except Unauthorized:

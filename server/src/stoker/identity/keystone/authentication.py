@@ -1,6 +1,5 @@
 """
-Authentication at Keystone: of tokens, of signed requests, and of people who log in to the console; and the components
-of Keystone mode.
+Authentication at Keystone: of tokens, and of people who log in to the console; and the components of Keystone mode.
 
 Token validation results, including negative ones, are cached in memory for ``keystone_cache_seconds``, so a revoked
 token may be accepted for that long.
@@ -12,7 +11,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,11 +20,10 @@ from keystoneauth1.session import Session
 from stoker import cloud_entries
 from stoker.bounded_dict import BoundedDict
 from stoker.failures import ServiceRejected, ServiceUnavailable
-from stoker.identity import ec2, stack_users
+from stoker.identity import stack_users
 from stoker.identity.keystone.accounts import Accounts
 from stoker.identity.keystone.client import Body, Client, Refused, open_service
 from stoker.identity.passwords import LoginLimiter
-from stoker.identity.stack_users import Ec2Keys
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Invalid, Unauthorized, Unavailable
 from stoker.model.principal import Principal, Project
@@ -129,29 +127,6 @@ def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-class KeystoneKeys:
-    """Authenticates requests signed with an EC2 key in Keystone mode."""
-
-    def __init__(self, store: Store, own: Ec2Keys, client: Client, tokens: KeystoneTokens) -> None:
-        self._store = store
-        self._own = own
-        self._client = client
-        self._tokens = tokens
-
-    def authenticate(self, request: ec2.Request) -> Principal:
-        """Ask Keystone only about keys that Stoker did not derive, and not about keys of deleted resources."""
-        access = ec2.access_of(request)
-        with self._store.read() as tx:
-            ours = stack_users.find(tx, access) is not None
-        if ours:
-            return self._own.authenticate(request)
-        if self._own.stands_for(request) is not None:
-            raise Unauthorized("The EC2 access key is not valid any more.")
-        ec2.check_time(request, self._store.clock.now())  # Keystone accepts a signature without a time for ever
-        body, token = self._client.validate_signature(request)
-        return replace(self._tokens.principal(body), token=token)
-
-
 class KeystoneLogins:
     """Logins at Keystone with the users' own passwords and tokens. See ``identity.authentication.Logins``."""
 
@@ -212,13 +187,12 @@ class Keystone:
     """The components of Keystone mode."""
 
     tokens: KeystoneTokens
-    keys: KeystoneKeys
     logins: KeystoneLogins
     #: None if no domain administrator is configured: Stoker creates no users.
     accounts: Accounts | None
 
 
-def open_keystone(settings: Settings, store: Store, own: Ec2Keys) -> Keystone:
+def open_keystone(settings: Settings, store: Store) -> Keystone:
     """Create the components. Succeeds while Keystone is unavailable. Raises Invalid if the settings are wrong."""
     session = cloud_entries.open_session(settings.keystone_cloud, "keystone_cloud")
     url = f"{settings.identity_url}/v3"
@@ -234,4 +208,4 @@ def open_keystone(settings: Settings, store: Store, own: Ec2Keys) -> Keystone:
     if settings.stack_domain_cloud:
         domain = cloud_entries.open_session(settings.stack_domain_cloud, "stack_domain_cloud")
         accounts = Accounts(domain, url)
-    return Keystone(tokens, KeystoneKeys(store, own, client, tokens), KeystoneLogins(session, url), accounts)
+    return Keystone(tokens, KeystoneLogins(session, url), accounts)

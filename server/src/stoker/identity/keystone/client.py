@@ -1,9 +1,8 @@
-"""The client with which Stoker validates tokens and signatures at Keystone, with a login of its own."""
+"""The client with which Stoker validates tokens at Keystone, with a login of its own."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -11,13 +10,10 @@ import structlog
 from keystoneauth1.session import Session
 
 from stoker.failures import CircuitBreaker, ServiceRejected, ServiceUnavailable
-from stoker.identity import ec2
-from stoker.model.errors import Unauthorized, Unavailable
+from stoker.model.errors import Unavailable
 from stoker.service_client import ServiceClient
 
 _log = structlog.get_logger("stoker.keystone")
-#: Seconds between two renewals of Stoker's own token after a 401: a wrong signature and a revoked token look the same.
-_DOUBT = 60.0
 #: Characters that a header may contain.
 _TOKEN = re.compile("[!-~]+")
 
@@ -40,7 +36,6 @@ class Client:
     def __init__(self, session: Session, url: str) -> None:
         self._service = open_service(session, url)
         self._url = url
-        self._doubted = 0.0
         self._in_use = False
 
     def token(self, subject: str) -> Body | None:
@@ -55,49 +50,12 @@ class Client:
             return _body(answer)
         raise self._refused(answer.status_code, "to look at a token")
 
-    def validate_signature(self, request: ec2.Request) -> tuple[Body, str | None]:
-        """
-        Return the body and the id of a token for the owner of the EC2 key that signed the request.
-
-        Raises Unauthorized, Unavailable.
-        """
-        credentials = {
-            "ec2Credentials": {
-                "access": ec2.access_of(request),
-                "signature": request.signature,
-                "host": request.host,
-                "verb": request.verb,
-                "path": request.path,
-                "params": dict(request.params),
-                "headers": _signature_headers(request),
-                "body_hash": request.body_hash,
-            }
-        }
-        answer = self._ask_signed(credentials)
-        if answer.status_code == 401 and time.monotonic() - self._doubted > _DOUBT:
-            self._doubted = time.monotonic()
-            self._service.invalidate()
-            answer = self._ask_signed(credentials)
-        if answer.status_code in (200, 201):
-            return _body(answer), answer.headers.get("X-Subject-Token")
-        if answer.status_code in (400, 401, 404):
-            raise Unauthorized("The EC2 access key or the signature is not valid.")
-        raise self._refused(answer.status_code, "to check a signature")
-
     def log_in(self) -> None:
         """Check Stoker's own login. Raises Refused, Unavailable."""
         try:
             self._call(lambda session: session.get_token())
         finally:
             self._in_use = True
-
-    def _ask_signed(self, body: Body) -> Any:
-        def ask(session: Session) -> Any:
-            # With ``authenticated``, the session takes each 401 as the end of its own token and logs in again.
-            headers = {"X-Auth-Token": session.get_token()}
-            return self._service.request(session, "POST", "/ec2tokens", headers=headers, json=body, authenticated=False)
-
-        return self._call(ask)
 
     def _call(self, do: Callable[[Session], T]) -> T:
         try:
@@ -112,15 +70,6 @@ class Client:
         if self._in_use:  # at start-up, the caller reports the error
             _log.error("keystone.misconfigured", error=sentence)
         return Refused(sentence)
-
-
-def _signature_headers(request: ec2.Request) -> dict[str, str]:
-    """The headers that a version 4 signature may cover, and the header that contains the signature."""
-    names = ("authorization", "host", "content-type")
-    headers = {name: value for name, value in request.headers.items() if name in names or name.startswith("x-amz-")}
-    # Keystone reads these two only under the exact names that Heat sends.
-    named = {"authorization": "Authorization", "x-amz-date": "X-Amz-Date"}
-    return {named.get(name, name): value for name, value in headers.items()}
 
 
 def _body(answer: Any) -> Body:
