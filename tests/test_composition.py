@@ -41,10 +41,6 @@ def test_callbacks_are_arguments_of_constructors():
     assert stored == []  # a private attribute, set by the constructor, begins with ``_on_``
 
 
-def test_no_function_changes_variables_of_its_module():
-    assert [(module.path, module.global_names) for module in sources("stoker") if module.global_names] == []
-
-
 TEMPLATE = """
 heat_template_version: 2018-08-31
 resources:

@@ -15,7 +15,7 @@ from support.accounts import PASSWORD, Account, create_account
 from support.databases import missing
 from support.server import LOCAL_SERVERS, Served, served
 from support.source_code import ROOT
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 from support.tools import find_tool
 
 AXE = ROOT / "console/node_modules/axe-core/axe.min.js"
@@ -44,6 +44,10 @@ class Site:
     @property
     def home(self) -> str:
         return f"{self.stoker.url}/console/p/{self.stoker.project}/"
+
+    def server(self, name: str) -> str:
+        """Return the id of the server with this name."""
+        return next(str(server["id"]) for server in self.servers if server["name"] == name)
 
     def create_stack(self, name: str, template: Any, state: str = "CREATE_COMPLETE", **more: Any) -> str:
         """Create a stack, wait until it has this state, and return its path."""
@@ -87,12 +91,12 @@ class Site:
 
 
 def _template() -> dict[str, Any]:
-    machine = {"type": "OS::Nova::Server", "properties": {"image": "local", "flavor": "local"}}
-    group = {"resource_def": {**machine, "properties": {**machine["properties"], "name": "web%index%"}}, "count": 4}
+    local = {"image": "local", "flavor": "local"}
+    member = define("OS::Nova::Server", **local, name="web%index%")
     return template(
         {
-            "server": machine,
-            "fleet": {"type": "OS::Heat::ResourceGroup", "properties": group},
+            "server": define("OS::Nova::Server", **local),
+            "fleet": define("OS::Heat::ResourceGroup", resource_def=member, count=4),
             "first": config("#!/bin/sh\necho one\necho '<b>two</b>'"),
             "second": config("#!/bin/sh\necho 'no space left' >&2\nexit 3"),
             "prepare": deployment("first"),

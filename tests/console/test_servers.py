@@ -26,14 +26,12 @@ def complete_trigger(page: Page, name: str, count: int) -> None:
 
 
 @pytest.fixture
-def denying(site) -> Iterator[dict[str, Any]]:
-    """A server whose policy admits no scripts."""
-    server = next(server for server in site.servers if server["name"] == "web3")
-    path = f"/servers/{server['id']}"
+def denying(site) -> Iterator[None]:
+    """The policy of the server web3 admits no scripts."""
     policy = {"allow": "PROJECT", "groups": ["ansible"]}
-    assert site.stoker.heat("PATCH", path, {"policy": policy}).status == 200
-    yield server
-    site.stoker.heat("PATCH", path, {"policy": None})
+    assert site.stoker.heat("PATCH", "/servers/web3", {"policy": policy}).status == 200
+    yield
+    site.stoker.heat("PATCH", "/servers/web3", {"policy": None})
 
 
 def test_the_selector_is_completed_and_written_by_menus(open_window, site):
@@ -87,8 +85,7 @@ def test_labels_of_all_that_match_change_at_once(open_window, site):
 
 
 def test_labels_of_one_server_are_edited(open_window, site):
-    server = next(server for server in site.servers if server["name"] == "web0")
-    page = open_window(f"servers/{server['id']}").page
+    page = open_window(f"servers/{site.server('web0')}").page
     page.get_by_role("button", name="Edit labels …").click()
     page.get_by_label("Labels, as NAME=VALUE").fill("rack=a7")
     page.get_by_role("button", name="Save").click()

@@ -6,10 +6,9 @@ import json
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from support.templates import config, template
+from support.templates import config, define, on, template
 
 from .conftest import Site, problems_of, sign_in_again
 
@@ -27,11 +26,6 @@ resources:
     type: OS::Heat::Value
     properties: {value: [{get_param: color}, {get_param: flags}, {get_param: names}, {get_param: password}]}
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_more_servers(site) -> None:
-    """All tests use the servers of the module's site."""
 
 
 def editor(page: Page, name: str = "Template"):
@@ -55,20 +49,8 @@ def wait_complete(page: Page, state: str = "create complete") -> None:
 
 def on_web(site: Site, text: str, **more: Any) -> dict[str, Any]:
     """A template with a deployment on two servers of the site."""
-    names = {server["name"]: server["id"] for server in site.servers}
-    return template(
-        {
-            "script": config(text),
-            **{
-                f"run{n}": {
-                    "type": "OS::Heat::SoftwareDeployment",
-                    "properties": {"config": {"get_resource": "script"}, "server": names[f"web{n}"]},
-                }
-                for n in (0, 1)
-            },
-            **more,
-        }
-    )
+    runs = {f"run{n}": on(site.server(f"web{n}"), "script") for n in (0, 1)}
+    return template({"script": config(text), **runs, **more})
 
 
 def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
@@ -133,14 +115,13 @@ def test_errors_of_a_template_stand_at_their_lines(open_window):
 
 
 def test_a_template_comes_from_files(open_window, site):
-    page = open_window("new-stack").page
-    names = {server["name"]: server["id"] for server in site.servers}
+    page, server = open_window("new-stack").page, site.server("web0")
     text = f"""\
 heat_template_version: 2018-08-31
 resources:
   inner: {{type: inner.yaml}}
   script: {{type: OS::Heat::SoftwareConfig, properties: {{group: script, config: {{get_file: scripts/run.sh}}}}}}
-  run: {{type: OS::Heat::SoftwareDeployment, properties: {{config: {{get_resource: script}}, server: {names["web0"]}}}}}
+  run: {{type: OS::Heat::SoftwareDeployment, properties: {{config: {{get_resource: script}}, server: {server}}}}}
 """
     inner = "heat_template_version: 2018-08-31\nresources:\n  v: {type: OS::Heat::Value, properties: {value: 1}}\n"
 
@@ -166,15 +147,15 @@ def test_a_template_is_an_entry_of_the_catalog(open_window, site):
     page = open_window("new-stack?from=catalog:motd/1").page
     expect(page.get_by_role("status")).to_contain_text("The template is valid")
     next_step(page, "parameters")
-    page.get_by_label("server").fill(next(server["id"] for server in site.servers if server["name"] == "web0"))
+    page.get_by_label("server").fill(site.server("web0"))
     page.get_by_label("text").fill("Welcome")
     next_step(page, "review")
     expect(page.locator(".plan-runs")).to_contain_text("web0")
 
 
 def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_window, site, axe):
-    more = {"key": {"type": "OS::Heat::RandomString", "properties": {"length": 8}}}
-    path = site.create_stack("planned", on_web(site, "#!/bin/sh\necho one\necho same\n", **more))
+    key = define("OS::Heat::RandomString", length=8)
+    path = site.create_stack("planned", on_web(site, "#!/bin/sh\necho one\necho same\n", key=key))
     page = open_window(f"update-stack{path.removeprefix('/stacks')}").page
     expect(editor(page)).to_contain_text("echo one")
     text = editor(page).inner_text().replace("\n\n", "\n")

@@ -11,29 +11,17 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
-from support.templates import config, template
+from support.templates import config, define, on, template
 
 from .conftest import confirm, problems_of
-
-MACHINE = {"image": "local", "flavor": "local"}
 
 
 @pytest.fixture(scope="module")
 def lanes(site) -> str:
     """A stack with a script on each of four servers, one of which fails."""
-    names = {server["name"]: server["id"] for server in site.servers}
     script = config('#!/bin/sh\n[ $(hostname) ] && [ "$fail" != yes ]', inputs=("fail",))
-    runs = {
-        f"run{n}": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "script"},
-                "server": names[f"web{n}"],
-                "input_values": {"fail": "yes" if n == 2 else "no"},
-            },
-        }
-        for n in range(4)
-    }
+    values = [{"fail": "yes" if n == 2 else "no"} for n in range(4)]
+    runs = {f"run{n}": on(site.server(f"web{n}"), "script", input_values=values[n]) for n in range(4)}
     inner = template({"one": value(1), "two": {**value(2), "depends_on": ["one"]}})
     last = {**value(3), "depends_on": ["nest"]}
     resources = {"script": script, **runs, "nest": {"type": "inner.yaml"}, "last": last}
@@ -46,7 +34,7 @@ def lanes(site) -> str:
 
 
 def value(content: Any) -> dict[str, Any]:
-    return {"type": "OS::Heat::Value", "properties": {"value": content}}
+    return define("OS::Heat::Value", value=content)
 
 
 def test_equal_lanes_fold_and_failures_stay_visible(open_window, site, lanes, axe):

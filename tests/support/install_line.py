@@ -82,22 +82,15 @@ class Machine:
 
     def run_agent(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the installed agent."""
-        return self.run_program(self.root / "stoker-agent.pyz", *words)
+        return self._run(words=words)
 
     def run_impatient(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command that soon kills an agent that does not end."""
+        return self._run("-c", IMPATIENT, words=words)
+
+    def _run(self, *options: str, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         program = str(self.root / "stoker-agent.pyz")
-        command = [sys.executable, "-c", IMPATIENT, program, *words, "--root", str(self.root)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-    def run_program(self, program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of another copy of the program."""
-        command = [sys.executable, str(program), *words, "--root", str(self.root)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-    def run_killed(self, program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command that is killed before its third change of a file, signal or connection."""
-        command = [sys.executable, "-c", KILLED, "3", str(program), *words, "--root", str(self.root)]
+        command = [sys.executable, *options, program, *words, "--root", str(self.root)]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     @property

@@ -57,8 +57,6 @@ class Module:
     imports: frozenset[str]
     #: Assigned attributes as (object, attribute).
     assigned: tuple[tuple[str, str], ...]
-    #: Names in ``global`` statements.
-    global_names: tuple[str, ...]
     #: Calls of the methods in ``LOG_METHODS``.
     log_calls: tuple[MethodCall, ...]
     texts: tuple[str, ...]
@@ -101,7 +99,6 @@ def _read(path: Path) -> Module:
             for node in nodes
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         ),
-        global_names=tuple(name for node in nodes if isinstance(node, ast.Global) for name in node.names),
         log_calls=tuple(call for node in nodes if (call := _log_call(node))),
         texts=tuple(text for node in nodes if (text := _text(node))),
     )
