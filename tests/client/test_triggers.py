@@ -343,8 +343,12 @@ def test_a_deployment_is_cancelled_and_retried(site, stoker, agent, deployed):
     site.act(agent, lambda agent, run: agent.finish(run["id"], 1, deploy_stderr="oh no\n"))
     waited = stoker("deployment", "retry", deployed, "--wait")
     assert (waited.code, "oh no" in waited.err) == (1, True)
+    other = site.deploy(agent)["id"]
+    site.stoker.until(lambda: site.deployment(other)["status"] == "FAILED")
+    both = stoker("deployment", "retry", deployed, other, "--wait")
+    assert both.out.splitlines() == [f"deployment {id_} runs again" for id_ in (deployed, other)]
     streams = [path for _, path in site.calls if "/logs" in path or "/events" in path]
-    assert len(streams) == 2
+    assert len(streams) == 4
     assert all(path.endswith("&events=status") for path in streams), "a wait reads no log"
 
 

@@ -128,6 +128,75 @@ def test_a_failed_deletion_exits_with_1(site, stoker, agent):
     assert result.err.splitlines()[-1] == "stoker: web is DELETE_FAILED: see `stoker deployment logs web/db`"
 
 
+@pytest.fixture
+def web(site, agent, nowhere):
+    """The path of a stack whose deployment has run, and a function that writes its template with another script."""
+    more = "  other: {type: OS::Heat::Value, properties: {value: 1}}\n"
+    stack = site.create_stack("web", deployment(agent) + more)
+
+    def template(text):
+        (nowhere / "web.yaml").write_text(deployment(agent, text=text) + more)
+        return (nowhere / "web.yaml").read_text()
+
+    return f"/stacks/web/{stack['id']}", template
+
+
+@pytest.fixture
+def scripted(site, agent):
+    """Acts of the agent by the script of a run; others succeed."""
+    acts = {}
+    site.act(agent, lambda agent, run: acts.get(run["config"], succeed)(agent, run))
+    return acts
+
+
+UPDATE = ("stack", "update", "web", "-t", "web.yaml", "--wait")
+
+
+@pytest.mark.parametrize("is_seen", [False, True], ids=["at once", "after some polls"])
+def test_a_rollback_names_its_cause_and_an_update_what_it_changes(site, stoker, scripted, web, is_seen):
+    def act(agent, run):
+        if is_seen:
+            site.stoker.until(lambda: any("/events" in path for _, path in site.calls))
+        fail(agent, run)
+
+    path, write = web
+    scripted["broken"] = act
+    write("broken")
+    result = stoker(*UPDATE, "--rollback")
+
+    *changes, cause, end = result.err.splitlines()
+    assert (result.code, cause) == (1, "db: exit 3 on web1: no space left")
+    assert end == "stoker: web is ROLLBACK_COMPLETE"
+    assert {line.split()[2] for line in changes} == {"web", "config", "db"}
+    assert cause in " ".join(stoker("stack", "show", "web").out.split())
+    events = site.api("GET", f"{path}/events?sort_dir=asc")["events"]
+    failed = [event["resource_name"] for event in events if event["resource_status"].endswith("FAILED")]
+    assert failed == ["db", "web"]
+
+
+def test_a_superseded_update_fails(site, stoker, scripted, web):
+    path, write = web
+    scripted["two"] = lambda *_: site.api("PUT", path, {"template": three})
+    three = write("three")
+    write("two")
+    result = stoker(*UPDATE)
+
+    last = "stoker: web: superseded by another update (`stoker stack events web`)"
+    assert (result.code, result.err.splitlines()[-1]) == (1, last)
+
+
+@pytest.mark.parametrize(("words", "status"), [((), "ROLLBACK_COMPLETE"), (("--no-rollback",), "UPDATE_FAILED")])
+def test_a_create_and_an_update_are_cancelled(site, stoker, scripted, web, words, status):
+    path, write = web
+    scripted["lasting"] = lambda *_: None
+    template = write("lasting")
+    site.api("PUT", path, {"template": template})
+    site.api("POST", "/stacks", {"stack_name": "new", "template": template, "disable_rollback": False})
+    for name, end in (("web", status), ("new", "CREATE_FAILED")):
+        result = stoker("stack", "cancel", name, "--wait", *words)
+        assert (result.code, result.out.splitlines()[-1]) == (0, f"stack {name} is {end}"), result
+
+
 @pytest.mark.slow
 def test_ctrl_c_says_that_the_operation_continues(site, agent, spawn, nowhere):
     (nowhere / "web.yaml").write_text(deployment(agent))

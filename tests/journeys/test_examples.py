@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import urllib.request
 
-from journeys.conftest import EXAMPLES
+from support.source_code import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 
 def test_one_config_deployed_twice_with_different_inputs(stoker):

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from journeys.conftest import StackSite
-from support.agents import enrolled_agent
+from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
-from support.templates import define
+from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
 
@@ -40,10 +39,17 @@ def stoker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @dataclass
-class Site(StackSite):
-    """Files on the machine, managed by deployments."""
+class Site:
+    """Files on a machine, managed by the deployments of a stack, which the command line drives."""
 
+    stoker: Served
+    agent: OwnAgent
+    file: Path
     kind: str
+
+    @property
+    def server(self) -> str:
+        return self.agent.spoken.name
 
     def path(self, name: str) -> Path:
         return self.agent.work / name
@@ -56,15 +62,19 @@ class Site(StackSite):
 
     def write(self, verb: str, **paths: str) -> None:
         """Create or update the stack: a deployment for each name, which writes the name into the file of that path."""
-        resources: dict[str, Any] = {"config": {"type": "OS::Heat::SoftwareConfig", "properties": self.config()}}
+        resources = {"config": define("OS::Heat::SoftwareConfig", **self.config())}
         for name, path in paths.items():
             values = {"path": str(self.path(path)), "content": f"{name}\n"}
-            properties = {"config": {"get_resource": "config"}, "server": self.server, "input_values": values}
-            resources[name] = define("OS::Heat::SoftwareDeployment", **properties)
-        self.stack(verb, "--wait", **resources)
+            resources[name] = on(self.server, input_values=values)
+        self.file.write_text(json.dumps(template(resources)))
+        self.stack(verb, "-t", str(self.file))
+
+    def stack(self, verb: str, *words: str) -> None:
+        """Run ``stoker stack`` on the stack, which has the name of the server."""
+        self.stoker.run("stack", verb, self.server, "--wait", *words)
 
     def delete(self) -> None:
-        self.stack("delete", "--yes", "--wait")
+        self.stack("delete", "--yes")
 
     def texts(self, *names: str) -> list[str | None]:
         return [path.read_text() if (path := self.path(name)).exists() else None for name in names]
@@ -74,7 +84,7 @@ class Site(StackSite):
 def site(stoker: Served, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
     with enrolled_agent(tmp_path / "agent", stoker, tmp_path.name) as agent:
         stoker.until(lambda: stoker.json("server", "show", tmp_path.name)["status"] == "ONLINE")
-        yield Site(stoker, agent, tmp_path, request.param)
+        yield Site(stoker, agent, tmp_path / "t.json", request.param)
 
 
 def test_deployments_without_a_stack_whose_configs_have_one_name_undo_their_own_work(site: Site) -> None:
@@ -99,9 +109,9 @@ def test_a_trigger_with_another_path_changes_nothing_of_the_deployments_undo(sit
     for name in ("a", "b"):
         site.path(name).write_text(f"before {name}\n")
     site.write("create", d="a")
-    site.stoker.run("trigger", site.name, "d", "-i", f"path={site.path('b')}", "--follow")
+    site.stoker.run("trigger", site.server, "d", "-i", f"path={site.path('b')}", "--follow")
     assert site.texts("a", "b") == ["d\n", "d\n"]
-    site.stoker.run("trigger", site.name, "d", "DELETE", "-i", f"path={site.path('b')}", "--follow", check=False)
+    site.stoker.run("trigger", site.server, "d", "DELETE", "-i", f"path={site.path('b')}", "--follow", check=False)
     assert site.texts("a") == ["d\n"], "the undo of a trigger leaves the deployment's file"
     site.delete()
     assert site.texts("a", "b") == ["before a\n", "d\n"]
@@ -110,7 +120,7 @@ def test_a_trigger_with_another_path_changes_nothing_of_the_deployments_undo(sit
 def test_a_trigger_that_corrects_a_file_does_not_prevent_its_undo(site: Site) -> None:
     site.write("create", d="a")
     site.path("a").write_text("drift\n")
-    site.stoker.run("trigger", site.name, "d", "--follow")
+    site.stoker.run("trigger", site.server, "d", "--follow")
     assert site.texts("a") == ["d\n"]
     site.delete()
     assert site.texts("a") == [None]
@@ -142,12 +152,8 @@ def test_a_renamed_resource_keeps_its_file_until_it_is_deleted(site: Site, befor
     if before:
         site.path("a").write_text(before)
     site.write("create", old="a")
-    values = {"path": str(site.path("a")), "content": "old\n"}
-    template = json.loads(site.folder.joinpath("t.json").read_text())
-    template["resources"]["new"] = template["resources"].pop("old")
-    assert template["resources"]["new"]["properties"]["input_values"] == values
-    site.folder.joinpath("t.json").write_text(json.dumps(template))
-    site.stoker.run("stack", "update", site.name, "-t", str(site.folder / "t.json"), "--wait")
+    site.file.write_text(site.file.read_text().replace('"old":', '"new":'))
+    site.stack("update", "-t", str(site.file))
     assert site.texts("a") == ["old\n"]
     site.delete()
     assert site.texts("a") == [before]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,6 +60,8 @@ class Story:
     kind: str
     stack: Stack = field(init=False)
     runs: list[str] = field(default_factory=list)
+    #: The files of the stack's templates.
+    files: dict[str, str] = field(default_factory=dict)
     #: The actions that the preview of the last update named, and the runs that were pending then.
     plan: list[str] | None = None
     before: list[str] = field(default_factory=list)
@@ -94,18 +97,18 @@ class Story:
         """Return what a trigger of the deployment names."""
         return {"stack": self.stack.id, "resource": "config" if self.kind == "component" else "d"}
 
-    def create(self, value: int, *, rollback: bool = False, **more: Any) -> None:
+    def create(self, value: int | None, *, rollback: bool = False, **more: Any) -> None:
         options = Options(disable_rollback=not rollback)
-        self.stack = self.heat.create(self.template(value, **more), options=options)
+        self.stack = self.heat.create(self.template(value, **more), options=options, files=self.files)
 
     def update(self, value: int | None = None, *, rollback: bool = False, **more: Any) -> None:
         options, changed = Options(disable_rollback=not rollback), self.template(value, **more)
         self.foresee(changed)
-        self.stack = self.heat.update(self.stack, changed, options)
+        self.stack = self.heat.update(self.stack, changed, options, files=self.files)
 
     def foresee(self, changed: dict[str, Any]) -> None:
         """Set ``plan`` to the actions that the preview of an update names, after those of pending runs."""
-        _, runs = self.heat.plan(self.stack, changed)
+        _, runs = self.heat.plan(self.stack, changed, files=self.files)
         self.plan = [run.action for run in runs]
         self.before = [name for _, name in self.pending()]
 
@@ -137,7 +140,7 @@ class Story:
         self.complete()
         self.runs.clear()
 
-    def establish(self, value: int, **more: Any) -> None:
+    def establish(self, value: int | None, **more: Any) -> None:
         """Create the stack, and complete its runs."""
         self.create(value, **more)
         self.forget()
@@ -389,6 +392,31 @@ def test_a_deployment_that_moves_leaves_its_old_server_last(story: Story) -> Non
 
     assert story.pending() == [], "the old server keeps what it has, until the new one has it"
     assert complete_all(story, both) == {story.server.id: ["DELETE1"], other.id: ["CREATE2"]}
+
+
+@pytest.mark.parametrize("story", ["config", "component"], indirect=True)
+def test_another_name_of_a_server_is_another_machine(story: Story) -> None:
+    (other,) = Fleet(story.heat).servers(1)
+    both = (story, replace(story, server=other))
+    definition = story.definition(1, server={"get_resource": "machine"})
+    story.create(None, d=definition, machine=define("OS::Heat::DeployedServer", name=story.server.name))
+    complete_all(story, both)
+    story.update(d=definition, machine=define("OS::Heat::DeployedServer", name=other.name))
+    assert complete_all(story, both) == {story.server.id: ["DELETE1"], other.id: ["CREATE1"]}
+
+
+def test_a_renamed_nested_stack_is_created_after_the_removal_of_the_old_one(story: Story) -> None:
+    story.files |= {f"{value}.yaml": json.dumps(story.template(value)) for value in (1, 2)}
+    story.establish(None, a=define("1.yaml"))
+    assert outcome(story, lambda: story.update(b=define("1.yaml"))) == "DELETE1, CREATE1"
+    story.runs.clear()
+    assert outcome(story, lambda: story.update(b=define("2.yaml"))) == "DELETE1, CREATE2"
+
+
+def test_a_delete_runs_also_without_a_signal(story: Story) -> None:
+    story.create(None, d=story.definition(1, signal_transport="NO_SIGNAL"))
+    assert story.stack.status == "COMPLETE"
+    assert outcome(story, story.update) == "DELETE1"
 
 
 def complete_all(story: Story, stories: tuple[Story, ...]) -> dict[str, list[str]]:
