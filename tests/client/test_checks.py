@@ -100,6 +100,22 @@ def test_drift_show_prints_the_differences(fleet, stoker):
     assert json.loads(stoker("drift", "show", id_[:8], "-o", "json").out)["changes"] == CHANGES
 
 
+def test_drifted_deployments_are_repaired(fleet, stoker):
+    assert "DRIFTED since" in stoker("deployment", "show", fleet.drifted).out
+    refused = stoker("drift", "repair", "config")
+    assert (refused.code, "is IN_SYNC: only what has drifted is repaired" in refused.err) == (5, True)
+    repaired = stoker("drift", "repair", "--stack", "shop", "--wait")
+    assert (repaired.code, repaired.out) == (0, f"deployment {fleet.drifted} runs again\n")
+    assert stoker("drift", "repair", "--all").out == "nothing has drifted\n"
+
+
+def test_a_state_that_no_agent_confirms_is_unknown(fleet, stoker):
+    offline = {"server_status": "OFFLINE"}
+    fleet.change("GET", "/checks", lambda body: {"checks": [{**each, **offline} for each in body["checks"]]})
+    states = stoker("drift", "list", "--all", "-o", "value", "-c", "state", "--sort", "state").out
+    assert states == "DRIFTED\nUNKNOWN\nUNKNOWN\n"
+
+
 #: states that the agent reports, exit code
 STATES = [
     (("IN_SYNC",), 0),

@@ -63,13 +63,15 @@ def test_the_script_is_a_line_of_shell_a_program_with_arguments_or_a_file(site, 
     (nowhere / "go.py").write_text("#!/usr/bin/env python3\nprint(1)\n")
     (nowhere / "go.sh").write_text("echo\n")
 
-    stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", *words)
+    stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", "--canary", "1", *words)
 
     config = {"name": "n", "group": "script", "config": script, "inputs": [{"name": "tier"}]}
     assert posted(site, "/software_configs") == config
     trigger = posted(site, "/software_triggers")
     assert len(trigger.pop("config_id")) == 36
-    assert trigger == {"name": "n", "servers": [acting.id], "input_values": {"tier": "web"}, "timeout": 9}
+    assert trigger == {
+        "name": "n", "servers": [acting.id], "input_values": {"tier": "web"}, "timeout": 9, "canary": 1
+    }  # fmt: skip
 
 
 def test_a_failure_without_a_code_exits_with_1_and_its_reason(site, stoker, web1):

@@ -1,38 +1,37 @@
 """
-Several deployments of a component on one server, with a real agent: triggers and schedules reach each of them, with
-checked inputs, and a server that was offline runs once.
+Several deployments of a component on one server, with a real agent: triggers and schedules reach each of them, and a
+command that follows a trigger continues after the end of the service.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
-from support.templates import define, template
+from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
 
-#: Records the action and its inputs. An update fails while the server has a file ``broken``.
+#: Records the action and its inputs, and ends when the server has no file ``hold``.
 SCRIPT = """\
 #!/bin/sh
-if [ "$deploy_action" = UPDATE ] && [ -e "$WORK/broken" ]; then echo broken >&2; exit 3; fi
 echo "$deploy_action $database $copies" >> "$WORK/runs"
+while [ -e "$WORK/hold" ]; do sleep 0.05; done
 printf '%s' "$database.dump" > "$heat_outputs_path.file"
 """
-ACTIONS = ("CREATE", "UPDATE", "BACKUP")
 COMPONENT = define(
     "OS::Heat::SoftwareComponent",
     inputs=[{"name": "database"}, {"name": "copies", "type": "Number", "default": 1}],
     outputs=[{"name": "file"}],
-    configs=[{"actions": [action], "tool": "script", "config": SCRIPT} for action in ACTIONS],
+    configs=[{"actions": ["CREATE", "BACKUP"], "tool": "script", "config": SCRIPT}],
 )
+BACKUP = ("shop", "database", "BACKUP")
 
 
 @pytest.fixture(scope="module")
@@ -42,37 +41,26 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def agent(stoker, tmp_path_factory) -> Iterator[OwnAgent]:
+def shop(stoker, tmp_path_factory) -> Iterator[OwnAgent]:
     """The agent of the server ``db1``, with the stack ``shop`` on it: ``orders`` requires ``users``."""
-    folder = tmp_path_factory.mktemp("db1")
-    with enrolled_agent(folder, stoker, "db1") as process:
-        write_template(folder)
-        stoker.run("stack", "create", "shop", "-t", str(folder / "t.json"), "--wait")
-        yield process
+    with enrolled_agent(tmp_path_factory.mktemp("db1"), stoker, "db1") as running:
+        orders, users = (on("db1", "database", input_values={"database": name}) for name in ("orders", "users"))
+        resources = {"database": COMPONENT, "orders": orders | {"depends_on": "users"}, "users": users}
+        running.folder.joinpath("t.json").write_text(json.dumps(template(resources)))
+        stoker.run("stack", "create", "shop", "-t", str(running.folder / "t.json"), "--wait")
+        yield running
 
 
-def write_template(folder, suffix: str = "") -> str:
-    resources = {"database": COMPONENT}
-    for name in ("orders", "users"):
-        properties = {
-            "config": {"get_resource": "database"},
-            "server": "db1",
-            "input_values": {"database": name + suffix},
-        }
-        resources[name] = define("OS::Heat::SoftwareDeployment", **properties)
-    resources["orders"]["depends_on"] = "users"
-    (folder / "t.json").write_text(json.dumps(template(resources)))
-    return str(folder / "t.json")
-
-
-def new_lines(agent: OwnAgent, before: list[str]) -> list[str]:
-    return agent.lines()[len(before) :]
+@pytest.fixture
+def agent(shop) -> OwnAgent:
+    """The agent, without the lines of earlier runs."""
+    shop.work.joinpath("runs").unlink()
+    return shop
 
 
 def test_every_database_is_backed_up_in_the_order_of_requirements(stoker, agent):
-    before = agent.lines()
-    done = stoker.run("trigger", "shop", "database", "BACKUP", "-i", "copies=2", "--follow")
-    assert new_lines(agent, before) == ["BACKUP users 2", "BACKUP orders 2"]
+    done = stoker.run("trigger", *BACKUP, "-i", "copies=2", "--follow")
+    assert agent.lines() == ["BACKUP users 2", "BACKUP orders 2"]
     assert "db1/users  COMPLETE  file=users.dump" in done.stderr
     assert "db1/orders  COMPLETE  file=orders.dump" in done.stderr
     assert "2 of 2 complete" in done.stderr.splitlines()[-1]
@@ -86,68 +74,26 @@ def test_every_database_is_backed_up_in_the_order_of_requirements(stoker, agent)
     assert "orders.dump" in shown
 
 
-def schedule(stoker: Served, name: str, *words: str) -> str:
-    """Create a schedule whose time is far away, and return its path."""
-    at = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    stoker.run("schedule", "create", "shop", "database", "BACKUP", "--at", at, "--name", name, *words)
-    [created] = [each for each in stoker.json("schedule", "list") if each["name"] == name]
-    return f"/software_schedules/{created['id']}"
-
-
-def pass_time(stoker: Served, path: str) -> None:
-    """Let a time of the schedule pass, and wait until its trigger has started."""
-    count = stoker.heat("GET", path).body["software_schedule"]["run_count"]
-
-    def is_accepted() -> bool:  # a request that takes longer than a second names a time that has passed
-        at = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
-        return stoker.heat("PATCH", path, {"at": at}).status == 200
-
-    stoker.until(is_accepted)
-    stoker.until(lambda: stoker.heat("GET", path).body["software_schedule"]["run_count"] == count + 1)
-
-
-@contextlib.contextmanager
-def without_recent_polls(stoker: Served) -> Iterator[None]:
-    """Let the agents' polls be so long ago that no agent can have begun what is scheduled inside the block."""
-
-    def shift(seconds: int) -> None:
-        path = stoker.state_dir / "stoker.db"
-        with contextlib.closing(sqlite3.connect(path, timeout=60)) as database, database:
-            database.execute("UPDATE servers SET last_seen = last_seen + ?", (seconds * 1_000_000,))
-
-    stoker.stop()  # it writes the last polls later
-    shift(-300)
-    stoker.restart()
-    yield
-    shift(300)
-
-
 def test_a_schedule_backs_up_every_database(stoker, agent):
-    before = agent.lines()
-    pass_time(stoker, schedule(stoker, "nightly"))
-    stoker.until(lambda: len(new_lines(agent, before)) == 2)
-    assert new_lines(agent, before) == ["BACKUP users 1", "BACKUP orders 1"]
+    def at(**later: int) -> str:
+        return (datetime.now(UTC) + timedelta(**later)).isoformat()
+
+    stoker.run("schedule", "create", *BACKUP, "--at", at(hours=1), "--name", "nightly")
+    path = f"/software_schedules/{stoker.json('schedule', 'show', 'nightly')['id']}"
+    # A request that takes longer than a second names a time that has passed.
+    stoker.until(lambda: stoker.heat("PATCH", path, {"at": at(seconds=1)}).status == 200)
+    stoker.until(lambda: agent.lines() == ["BACKUP users 1", "BACKUP orders 1"])
+    assert stoker.heat("GET", path).body["software_schedule"]["run_count"] == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "copies"), [((), ["3"]), (("--overlap-policy", "QUEUE"), ["1", "2", "3"])], ids=["REPLACE", "QUEUE"]
-)
-def test_a_server_that_was_offline_runs_once_at_its_return_unless_its_runs_are_queued(stoker, agent, words, copies):
-    before = agent.lines()
-    agent.end()
-    path = schedule(stoker, f"offline{len(words)}", *words)
-    with without_recent_polls(stoker):
-        for number in (1, 2, 3):
-            trigger = {"stack": "shop", "resource": "database", "action": "BACKUP", "input_values": {"copies": number}}
-            assert stoker.heat("PATCH", path, {"trigger": trigger}).status == 200
-            pass_time(stoker, path)
-    agent.start()
-    expected = [f"BACKUP {name} {number}" for number in copies for name in ("users", "orders")]
-    stoker.until(lambda: len(new_lines(agent, before)) >= len(expected))
-    triggers = stoker.json("trigger", "list", "--limit", "3")
-    stoker.until(
-        lambda: all(each["status"] != "IN_PROGRESS" for each in stoker.json("trigger", "list", "--limit", "3"))
-    )
-    assert sorted(new_lines(agent, before)) == sorted(expected)
-    statuses = [each["status"] for each in stoker.json("trigger", "list", "--limit", "3")]
-    assert statuses == ["COMPLETE"] + ["COMPLETE" if words else "CANCELLED"] * 2, triggers
+def test_following_continues_after_the_end_of_the_service(stoker, agent):
+    hold = agent.work / "hold"
+    hold.touch()
+    with ThreadPoolExecutor(1) as executor:
+        followed = executor.submit(stoker.run, "trigger", *BACKUP, "--follow")
+        stoker.until(lambda: agent.lines() == ["BACKUP users 1"])
+        stoker.kill9()
+        hold.unlink()
+        stoker.restart()
+        assert "2 of 2 complete" in followed.result().stderr
+    assert agent.lines() == ["BACKUP users 1", "BACKUP orders 1"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +10,8 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, enrolled_agent
-from support.clock import age
 from support.server import Served, served
-from support.templates import config, define, template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -110,56 +107,3 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     ended = "Signal: drift ended: the server is in sync"
     stoker.until(lambda: ended in [each["resource_status_reason"] for each in messages(stoker, "events")])
     assert "drift.began" in stoker.output
-
-
-def write(folder: Path, content: dict[str, Any]) -> Path:
-    path = folder / "template.json"
-    path.write_text(json.dumps(content))
-    return path
-
-
-def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_url):
-    with served(tmp_path, database=database_url) as stoker, enrolled_agent(tmp_path / "agent", stoker, "web1") as agent:
-        app, plain = tmp_path / "app", config("true")
-        server = agent.spoken.id
-        script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
-        properties = {"config": {"get_resource": "script"}, "server": server, "name": "app"}
-        resources = {"script": script, "app": define("OS::Heat::SoftwareDeployment", **properties)}
-        stoker.await_stack(stoker.create_stack("s", template(resources)))
-        done = stoker.run("check", "s")
-        assert done.returncode == 0
-        assert done.stdout.splitlines()[1].split()[:3] == ["s/app", "web1", "IN_SYNC"]
-        app.write_text("2\n")
-        done = stoker.run("check", "--server", "web1", check=False)
-        assert done.returncode == 3, done.stderr
-        assert "s/app on web1:\n  app\n    1c1\n    < 2\n    ---\n    > 1\n" in done.stdout
-        assert stoker.run("drift", "list", "-o", "name").stdout == "app\n"
-        assert "DRIFTED since" in stoker.run("deployment", "show", "s/app").stdout
-        stoker.run("drift", "repair", "--stack", "s", "--wait")
-        assert app.read_text() == "1\n"
-        assert history(stoker)[0] == ("admin", "DONE", "COMPLETE")
-        assert stoker.run("check", "s").stdout.splitlines()[1].split()[2] == "IN_SYNC"
-        refused = stoker.run("drift", "repair", "s/app", check=False)
-        assert (refused.returncode, "is IN_SYNC: only what has drifted is repaired" in refused.stderr) == (5, True)
-        assert stoker.run("drift", "repair", "--all").stdout == "nothing has drifted\n"
-
-        other = {"config": {"get_resource": "plain"}, "server": server, "name": "plain"}
-        resources |= {"plain": plain, "other": define("OS::Heat::SoftwareDeployment", **other)}
-        stoker.run("stack", "update", "s", "-t", str(write(tmp_path, template(resources))), "--wait")
-        app.write_text("1\n")
-        done = stoker.run("check", "s")
-        assert "UNSUPPORTED" in done.stdout
-        assert "not checkable: add the option `check`" in done.stdout
-        assert stoker.run("check", "s", "--strict", check=False).returncode == 1
-
-        agent.end(signal.SIGKILL)
-        age(store, "servers", 300)
-        assert stoker.heat("GET", "/servers/web1").body["server"]["status"] == "OFFLINE"
-        listed = stoker.run("drift", "list", "--all", "-o", "value", "-c", "state", "-c", "summary").stdout
-        assert re.search(
-            r"^UNKNOWN\tIt was IN_SYNC 0:\d\d:\d\d ago, when server web1 was last seen, .* OFFLINE$", listed, re.M
-        )
-        assert "IN_SYNC\t" not in listed
-        done = stoker.run("check", "s", check=False)
-        assert done.returncode == 1
-        assert "The agent has not answered: server web1 is OFFLINE" in done.stdout

@@ -174,7 +174,8 @@ def test_runs_survive_an_outage_with_kills_of_the_relay_and_deliver_once(stoker,
 def test_runs_that_are_cancelled_while_the_relay_is_dead_end_and_never_begin(stoker, site, tmp_path):
     with enrolled_agent(tmp_path, stoker, "cancelled", site.url) as agent:
         server = agent.spoken.id
-        running = deploy(stoker, server, "#!/bin/sh\necho running >> $WORK/runs\nsleep 1000 & wait\n")
+        script = "#!/bin/sh\necho running >> $WORK/runs\nsleep 1000 & wait\n"
+        running = deploy(stoker, server, script, options={"on_cancel": "#!/bin/sh\necho cleaned\n"})
         stoker.until(lambda: agent.lines() == ["running"])
         queued = deploy(stoker, server, "#!/bin/sh\necho queued >> $WORK/runs\n")
         stoker.until(lambda: runs(stoker, queued["id"])[0]["delivered_time"] is not None)  # the receipt is passed on
@@ -185,6 +186,7 @@ def test_runs_that_are_cancelled_while_the_relay_is_dead_end_and_never_begin(sto
         site.start()
         stoker.until(lambda: [shown(stoker, each)["status"] for each in (running, queued)] == ["FAILED", "FAILED"])
         assert "ended by TERM" in shown(stoker, running)["status_reason"]
+        assert stoker.run("deployment", "logs", running["id"]).stdout == "cleaned\n"
         assert agent.lines() == ["running"]
 
 
