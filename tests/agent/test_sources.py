@@ -13,7 +13,6 @@ from xml.sax.saxutils import escape
 import pytest
 
 from stoker.identity import ec2
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.transports import Making
 from stoker_agent.transports.base import document
@@ -272,7 +271,7 @@ def test_an_agent_waits_as_long_as_the_server_asks(tmp_path):
         Said(200, {"status": "PENDING"}, {"Retry-After": "5"}),
     ]
     with answering(lambda _: answers.pop(0)) as there:
-        source = Stoker(Channel(Config(there.url, "s", "key")), tmp_path)
+        source = Stoker(Making(Config(there.url, "s", "key"), tmp_path))
         pauses = [source.come_again(source.fetch(0) is not None) for _ in range(4)]
         source.close()
     assert pauses == [0.0, 10.0, 0.0, 5.0]
@@ -284,7 +283,7 @@ def test_an_agent_waits_as_long_as_the_server_asks(tmp_path):
 )
 def test_an_invalid_document_of_stoker_is_an_error(tmp_path, content):
     with answering(lambda _: Said(200, content)) as there:
-        source = Stoker(Channel(Config(there.url, "s", "key")), tmp_path)
+        source = Stoker(Making(Config(there.url, "s", "key"), tmp_path))
         with pytest.raises(Unreachable, match="cannot be read"):
             source.fetch(0)
         source.close()

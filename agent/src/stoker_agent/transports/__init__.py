@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional, Type
 from stoker_agent.channel import Channel
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
-from stoker_agent.transports.base import LOCAL, STOKER, Document, Making, NoSender, Polled, Sender, Source
+from stoker_agent.transports.base import LOCAL, STOKER, Document, Making, NoSender, Sender, Source
 from stoker_agent.transports.cfn import Cfn
 from stoker_agent.transports.heat import Heat, HeatSignal
 from stoker_agent.transports.stoker import Stoker, StokerSignal
@@ -19,14 +19,13 @@ from stoker_agent.web import Web
 __all__ = ["LOCAL", "SOURCES", "STOKER", "Document", "Making", "Sender", "Senders", "Source", "create_source"]
 
 #: The sources with a section in os-collect-config, by name.
-SOURCES: Mapping[str, Type[Polled]] = {source.name: source for source in (Cfn, Heat, Request, Zaqar)}
+SOURCES: Mapping[str, Type[Source]] = {source.name: source for source in (Cfn, Heat, Request, Zaqar)}
 
 
 def create_source(name: str, section: Mapping[str, Any], making: Making) -> Source:
     """Create the source ``name`` from a complete section."""
     if name == STOKER:
-        assert making.config is not None, "settings have it only where this agent is enrolled"
-        return Stoker(Channel(making.config), making.hooks)
+        return Stoker(making)
     return SOURCES[name](section, making)
 
 

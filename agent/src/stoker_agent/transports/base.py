@@ -1,16 +1,17 @@
-"""The interfaces of transports: sources of documents and senders of results, and what they share."""
+"""The base classes of transports: sources of documents and senders of results."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.config import Config
+from stoker_agent.keystone import LoginRejected
 from stoker_agent.reports import REPORT
 from stoker_agent.signatures import Verifier
-from stoker_agent.web import Unreachable, Web
+from stoker_agent.web import Answer, Unreachable, Web
 
 #: The name of Stoker's channel, which has no section.
 STOKER = "stoker"
@@ -34,52 +35,6 @@ class Document(NamedTuple):
     checks: Sequence[Mapping[str, Any]] = ()
 
 
-class Source(Protocol):
-    """
-    Fetches documents by one metadata transport.
-
-    Most sources extend Polled, and implement ``read`` and ``parse``::
-
-        class File(Polled):
-            name = "file"
-
-            def __init__(self, section, making):
-                super().__init__(section, making)
-                self._path = Path(section["path"])
-
-            def read(self):
-                return self._path.read_bytes()
-
-            def parse(self, content):
-                return document(parse_json(content))
-    """
-
-    name: str
-
-    def fetch(self, wait: float) -> Optional[Document]:
-        """
-        Return the newest document, or None if it did not change since the last call.
-
-        A long-polling source waits up to ``wait`` seconds for a change. Raises Unreachable, or its subclass Refused if
-        an early retry is pointless.
-        """
-
-    def come_again(self, news: bool) -> float:
-        """
-        Return the seconds until the next call of ``fetch``. ``news`` tells whether the last call returned a document.
-        """
-        ...
-
-    def hurry(self) -> None:
-        """Poll soon, because a change is expected."""
-
-    def reset(self) -> None:
-        """Make the next ``fetch`` return the document even if it did not change."""
-
-    def close(self) -> None:
-        """Close connections. A later ``fetch`` opens them again."""
-
-
 class Making(NamedTuple):
     """The common arguments of sources, besides their sections."""
 
@@ -92,12 +47,25 @@ class Making(NamedTuple):
     verifier: Optional[Verifier] = None
 
 
-class Polled:
+class Source:
     """
-    Base class of sources without long polling: pauses grow until a document changes.
+    Fetches documents by one metadata transport. ``section`` has its settings in os-collect-config.
 
     A source whose service cannot tell whether the document has changed implements ``read`` and ``parse``; others
-    override ``fetch`` and ``reset``. ``section`` has the source's settings in os-collect-config.
+    override ``fetch`` and ``reset``. Between two calls, pauses grow until a document changes::
+
+        class File(Source):
+            name = "file"
+
+            def __init__(self, section, making):
+                super().__init__(section, making)
+                self._path = Path(section["path"])
+
+            def read(self):
+                return self._path.read_bytes()
+
+            def parse(self, content):
+                return document(parse_json(content))
     """
 
     name = ""
@@ -118,7 +86,12 @@ class Polled:
         return [key for key in cls.needed if section.get(key) in (None, "", [])]
 
     def fetch(self, wait: float) -> Optional[Document]:
-        """Read and return the document, or None if nothing has changed. See ``Source``."""
+        """
+        Return the newest document, or None if it did not change since the last call.
+
+        A source with long polls waits up to ``wait`` seconds for a change. Raises Unreachable, or its subclass Refused
+        if an early retry is pointless.
+        """
         content = self.read()
         if content == self._last:
             return None
@@ -127,7 +100,7 @@ class Polled:
         return parsed
 
     def reset(self) -> None:
-        """Return the document at the next ``fetch`` in any case."""
+        """Make the next ``fetch`` return the document even if it did not change."""
         self._last = None
 
     def read(self) -> Any:
@@ -139,17 +112,17 @@ class Polled:
         raise NotImplementedError
 
     def come_again(self, news: bool) -> float:
-        """Return the next pause, which grows until the document changes."""
+        """Return the seconds until the next ``fetch``. ``news``: whether the last one returned a document."""
         if news:
             self._backoff.reset()
         return self._backoff.next()
 
     def hurry(self) -> None:
-        """Start again with the shortest pause."""
+        """Poll soon, because a change is expected."""
         self._backoff.reset()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close connections. A later ``fetch`` opens them again."""
         self._web.close()
 
 
@@ -214,54 +187,55 @@ def ca_file(section: Mapping[str, Any], default: Optional[str]) -> Optional[str]
     return str(path) if path else default
 
 
-class Sender(Protocol):
+#: Bytes of a report for the run's id.
+_NAME = 128
+
+
+class Sender:
     """
-    Sends results to one target by one signal transport.
+    Sends results to one target by one signal transport, which ``post`` implements::
 
-    A sender returns what the answer refuses::
+        class WebhookSignal(Sender):
+            def post(self, id, values):
+                return self._web.call("POST", self._url, json.dumps(values).encode(), JSON)
 
-        class WebhookSignal:
-            place, wants_failure_report, limit = "webhook", False, REPORT
-
-            def send(self, id, values):
-                return self._web.call("POST", self._url, json.dumps(values).encode(), JSON).refusal
+    ``place`` is the target's host. If the target does not answer, its other results wait, too.
     """
 
-    #: The target's host. If the target does not answer, its other results wait too.
-    place: str
     #: Whether the target expects a failure report after it refuses a result.
-    wants_failure_report: bool
+    wants_failure_report = False
     #: Largest report in bytes that the target accepts.
-    limit: int
+    limit = REPORT - _NAME
+
+    def __init__(self, place: str) -> None:
+        self.place = place
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
         """
         Send the result of the run ``id``.
 
-        Returns None if the target accepted the result or does not want it, else the reason of a permanent refusal.
-        Raises Unreachable for a retry; its subclass Busy means that other results may still be accepted.
+        Returns None if the target accepted the result or does not want it, else the reason of a permanent refusal, such
+        as a rejected login. Raises Unreachable for a retry; its subclass Busy means that other results may still be
+        accepted.
         """
+        try:
+            # Stoker detects late results of an earlier run by the id; Heat ignores it.
+            return self.post(id, {**values, "deploy_config_id": id}).refusal
+        except LoginRejected as error:
+            return str(error)
+
+    def post(self, id: str, values: Mapping[str, Any]) -> Answer:
+        """Send the result of the run ``id`` once and return the answer. Raises Unreachable."""
+        raise NotImplementedError
 
 
-class NoSender:
+class NoSender(Sender):
     """Refuses every result with ``reason``, because the agent has no means to send them."""
 
-    place = "none"
-    wants_failure_report = False
-    limit = REPORT
-
     def __init__(self, reason: str) -> None:
+        super().__init__("none")
         self._reason = reason
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
         """Return the reason as a permanent refusal."""
         return self._reason
-
-
-#: Bytes of a report for the run's id.
-NAME = 128
-
-
-def with_run_id(id: str, values: Mapping[str, Any]) -> Dict[str, Any]:
-    """Add the run's id to the result. Stoker detects late results of an earlier run by it; Heat ignores it."""
-    return {**values, "deploy_config_id": id}

@@ -9,11 +9,11 @@ import urllib.parse
 from typing import Any, List, Mapping, Tuple
 from xml.etree import ElementTree
 
-from stoker_agent.transports.base import Document, Making, Polled, document, parse_json
+from stoker_agent.transports.base import Document, Making, Source, document, parse_json
 from stoker_agent.web import DOCUMENT, Unreachable, host_of
 
 
-class Cfn(Polled):
+class Cfn(Source):
     """Polls the metadata of one or more resources through the CloudFormation API."""
 
     name = "cfn"

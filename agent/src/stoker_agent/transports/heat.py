@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
-from stoker_agent.keystone import LOGIN, Login, LoginRejected, Session
-from stoker_agent.reports import REPORT
-from stoker_agent.transports.base import (
-    NAME,
-    Document,
-    Making,
-    Polled,
-    document,
-    parse_json,
-    with_run_id,
-)
-from stoker_agent.web import DOCUMENT, JSON, Unreachable
+from stoker_agent.keystone import LOGIN, Login, Session
+from stoker_agent.transports.base import Document, Making, Sender, Source, document, parse_json
+from stoker_agent.web import DOCUMENT, JSON, Answer, Unreachable
 
 
-class Heat(Polled):
+class Heat(Source):
     """Polls the resource's metadata through Heat's API."""
 
     name = "heat"
@@ -45,22 +36,15 @@ class Heat(Polled):
         return document(data.get("metadata") if isinstance(data, dict) else None)
 
 
-class HeatSignal:
+class HeatSignal(Sender):
     """Sends results to a stack's resource."""
 
-    wants_failure_report = False
-    limit = REPORT - NAME
-
     def __init__(self, session: Session, stack_id: str, resource_name: str) -> None:
+        super().__init__(session.place)
         self._session = session
         stack, name = (urllib.parse.quote(word, safe="/") for word in (stack_id, resource_name))
         self._path = f"/stacks/{stack}/resources/{name}/signal"
-        self.place = session.place
 
-    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        """Signal the resource. A rejected login is a permanent refusal. See ``Sender``."""
-        body = json.dumps(with_run_id(id, values)).encode()
-        try:
-            return self._session.call("orchestration", "POST", self._path, body, JSON).refusal
-        except LoginRejected as error:
-            return str(error)
+    def post(self, id: str, values: Mapping[str, Any]) -> Answer:
+        """Signal the resource."""
+        return self._session.call("orchestration", "POST", self._path, json.dumps(values).encode(), JSON)

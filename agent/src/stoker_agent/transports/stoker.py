@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from pathlib import Path
 from typing import Any, Mapping, Optional, Tuple
 
 from stoker_agent import __version__
@@ -12,21 +11,23 @@ from stoker_agent.channel import Channel
 from stoker_agent.hook_contract import MODES
 from stoker_agent.programs import available
 from stoker_agent.reports import REPORT
-from stoker_agent.transports.base import Document, document, parse_json
+from stoker_agent.transports.base import STOKER, Document, Making, Sender, Source, document, parse_json
 from stoker_agent.web import DOCUMENT, Answer, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
 _log = logging.getLogger("stoker-agent")
 
 
-class Stoker:
+class Stoker(Source):
     """Polls GET /agent/v1/document with the last ETag."""
 
-    name = "stoker"
+    name = STOKER
 
-    def __init__(self, channel: Channel, own_hooks: Path) -> None:
-        self._channel = channel
-        self._own_hooks = own_hooks
+    def __init__(self, making: Making) -> None:
+        super().__init__({}, making)
+        assert making.config is not None, "settings have it only where this agent is enrolled"
+        self._channel = Channel(making.config)
+        self._own_hooks = making.hooks
         self._etag: Optional[str] = None
         self._wait = _FIRST_WAIT
         #: The server's Retry-After in seconds.
@@ -81,7 +82,6 @@ class Stoker:
 
     def hurry(self) -> None:
         """Do nothing: the long poll returns at the change itself."""
-        pass
 
     def reset(self) -> None:
         """Return the document at the next ``fetch`` in any case."""
@@ -103,16 +103,16 @@ def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
     raise Unreachable(f"the document cannot be read: {answer.body[:100]!r}")
 
 
-class StokerSignal:
+class StokerSignal(Sender):
     """Sends results to Stoker (POST /agent/v1/runs/ID/signal)."""
 
-    place = "stoker"
     wants_failure_report = True
     limit = REPORT
 
     def __init__(self, channel: Channel) -> None:
+        super().__init__(STOKER)
         self._channel = channel
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        """Report the result of the run ``id``. Raises Refused if Stoker rejects the key. See ``Sender``."""
+        """Report the result. Raises Refused if Stoker rejects the key. See ``Sender``."""
         return self._channel.report("POST", f"/agent/v1/runs/{id}/signal", values)

@@ -11,16 +11,7 @@ import json
 from email.utils import parsedate_to_datetime
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from stoker_agent.reports import REPORT
-from stoker_agent.transports.base import (
-    NAME,
-    Document,
-    Making,
-    Polled,
-    parse_json,
-    read_carried,
-    with_run_id,
-)
+from stoker_agent.transports.base import Document, Making, Sender, Source, parse_json, read_carried
 from stoker_agent.web import DOCUMENT, JSON, Answer, Unreachable, Web, host_of
 
 #: Identifies an object's state without reading it: by its ETag, else by its modification time.
@@ -29,7 +20,7 @@ _NONE: _State = (None, None)
 _SETTLED_SECONDS = 2.0
 
 
-class Request(Polled):
+class Request(Source):
     """Polls an object with conditional requests."""
 
     name = "request"
@@ -96,19 +87,15 @@ def _state(answer: Answer) -> _State:
     return (None, modified) if old else _NONE
 
 
-class UrlSignal:
+class UrlSignal(Sender):
     """Sends results to a pre-signed URL."""
 
-    wants_failure_report = False
-    limit = REPORT - NAME
-
     def __init__(self, web: Web, url: str, verb: str) -> None:
+        super().__init__(host_of(url))
         self._web = web
         self._url = url
         self._verb = "PUT" if verb.upper() == "PUT" else "POST"
-        self.place = host_of(url)
 
-    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        """Send the result to the URL. See ``Sender``."""
-        body = json.dumps(with_run_id(id, values)).encode()
-        return self._web.call(self._verb, self._url, body, JSON).refusal
+    def post(self, id: str, values: Mapping[str, Any]) -> Answer:
+        """Send the result to the URL."""
+        return self._web.call(self._verb, self._url, json.dumps(values).encode(), JSON)

@@ -13,16 +13,9 @@ import urllib.parse
 import uuid
 from typing import Any, List, Mapping, Optional, Tuple, Union
 
-from stoker_agent.keystone import LOGIN, Login, LoginRejected, Session
+from stoker_agent.keystone import LOGIN, Login, Session
 from stoker_agent.signatures import Unverified
-from stoker_agent.transports.base import (
-    Document,
-    Making,
-    Polled,
-    document,
-    parse_json,
-    with_run_id,
-)
+from stoker_agent.transports.base import Document, Making, Sender, Source, document, parse_json
 from stoker_agent.web import SECONDS, Answer, Limit, Unreachable, Web, host_of
 
 _log = logging.getLogger("stoker-agent")
@@ -100,7 +93,7 @@ def _path(queue: str) -> str:
     return f"/v2/queues/{urllib.parse.quote(queue, safe='')}/messages"
 
 
-class Zaqar(Polled):
+class Zaqar(Source):
     """Polls the queue's messages."""
 
     name = "zaqar"
@@ -116,7 +109,7 @@ class Zaqar(Polled):
 
     @classmethod
     def missing(cls, section: Mapping[str, Any]) -> List[str]:
-        """As in ``Polled``. A pre-signed URL takes the place of a login."""
+        """As in ``Source``. A pre-signed URL takes the place of a login."""
         if section.get("url_signature"):
             return [key for key in ("queue_id", *_SIGNED) if section.get(key) in (None, "", [])]
         return super().missing(section)
@@ -189,22 +182,17 @@ _TTL = 3600
 _LIMIT = 256 * 1024 - 1024
 
 
-class QueueSignal:
+class QueueSignal(Sender):
     """Sends results as messages."""
 
-    wants_failure_report = False
     limit = _LIMIT
 
     def __init__(self, queue: Queue) -> None:
+        super().__init__(queue.place)
         self._queue = queue
-        self.place = queue.place
 
-    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        """Post the result to the queue. A rejected login is a permanent refusal. See ``Sender``."""
-        body = json.dumps({"messages": [{"body": with_run_id(id, values), "ttl": _TTL}]}).encode()
+    def post(self, id: str, values: Mapping[str, Any]) -> Answer:
+        """Post the result to the queue."""
+        body = json.dumps({"messages": [{"body": values, "ttl": _TTL}]}).encode()
         # The Client-ID is the same in each retry of a result, because Zaqar identifies clients by it.
-        client = str(uuid.uuid5(uuid.NAMESPACE_URL, id))
-        try:
-            return self._queue.messages("POST", "", body, client).refusal
-        except LoginRejected as error:
-            return str(error)
+        return self._queue.messages("POST", "", body, str(uuid.uuid5(uuid.NAMESPACE_URL, id)))
