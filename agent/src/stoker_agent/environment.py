@@ -6,7 +6,7 @@ import os
 import pwd
 import re
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple
+from typing import Any, Dict, Mapping
 
 from stoker_agent.hook_contract import as_text
 from stoker_agent.programs import CannotRun
@@ -19,36 +19,17 @@ _PROXY = re.compile(r"(?i)(https?|ftp|all|no)_proxy")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Account(NamedTuple):
-    """A user of this machine."""
-
-    name: str
-    uid: int
-    gid: int
-    home: str
-    shell: str
-
-    @classmethod
-    def of(cls, name: str) -> Account:
-        """Return the account of a name. Raises KeyError if this machine has no such user."""
-        return cls._from(pwd.getpwnam(name))
-
-    @classmethod
-    def own(cls) -> Account:
-        """Return the account of the agent; a user without a name has its number as the name."""
-        try:
-            return cls._from(pwd.getpwuid(os.geteuid()))
-        except KeyError:
-            return cls(str(os.geteuid()), os.geteuid(), os.getegid(), "/", "/bin/sh")
-
-    @classmethod
-    def _from(cls, entry: Any) -> Account:
-        return cls(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_dir, entry.pw_shell or "/bin/sh")
+def own_account() -> pwd.struct_passwd:
+    """Return the account of the agent; a user without a name has its number as the name."""
+    try:
+        return pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return pwd.struct_passwd((str(os.geteuid()), "", os.geteuid(), os.getegid(), "", "/", ""))
 
 
-def base(account: Account, own: Mapping[str, str]) -> Dict[str, str]:
+def base(account: pwd.struct_passwd, own: Mapping[str, str]) -> Dict[str, str]:
     """Return the variables of every run of the user ``account``. ``own`` is the environment of the agent."""
-    is_own = account.uid == os.geteuid()
+    is_own = account.pw_uid == os.geteuid()
     passed = {
         name: value
         for name, value in own.items()
@@ -57,10 +38,10 @@ def base(account: Account, own: Mapping[str, str]) -> Dict[str, str]:
     return {
         "LANG": "C.UTF-8",
         "PATH": own.get("PATH") or _PATH,
-        "HOME": (own.get("HOME") if is_own else None) or account.home,
-        "USER": account.name,
-        "LOGNAME": account.name,
-        "SHELL": account.shell,
+        "HOME": (own.get("HOME") if is_own else None) or account.pw_dir,
+        "USER": account.pw_name,
+        "LOGNAME": account.pw_name,
+        "SHELL": account.pw_shell or "/bin/sh",
         "TERM": "dumb",
         **passed,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import Any, BinaryIO, Dict, List, Mapping, Optional
 
 import stoker_agent
 from stoker_agent import files, launcher, scopes
-from stoker_agent.environment import Account, base, from_option, read_file
+from stoker_agent.environment import base, from_option, own_account, read_file
 from stoker_agent.programs import CannotRun, Folders, Program, option
 from stoker_agent.run_options import RunOptions
 from stoker_agent.runs import CWD, TMP
@@ -52,7 +53,7 @@ class Launch:
         self._options = options = RunOptions.of(entry)
         self._account = _account(options.user)
         #: Whether the run's user is not the agent's own.
-        self._is_other_user = self._account.uid != os.geteuid()
+        self._is_other_user = self._account.pw_uid != os.geteuid()
         self._has_scope = options.needs_scope and scopes.SYSTEMD.is_available()
         #: The limits that do not hold, for the option ``limits: best_effort``.
         self._unenforced = self._list_unenforced()
@@ -66,7 +67,7 @@ class Launch:
         except OSError as error:
             raise CannotRun(f"The variables for runs cannot be read: {error}") from None
         marker = {_MARKER: str(folder)}
-        self._agent_environment = {**base(Account.own(), os.environ), **own, **marker}
+        self._agent_environment = {**base(own_account(), os.environ), **own, **marker}
         self._environment = {**base(self._account, os.environ), **own, **from_option(option(entry, "environment"))}
         self._added = {**marker, "STOKER_RUN": entry["id"], "STOKER_PROGRESS": str(folder / "progress")}
 
@@ -101,9 +102,9 @@ class Launch:
             err.flush()
             if self._is_other_user:
                 # The directory is new: no process of the user may have changed it.
-                files.change_owner(command.working, self._account.uid, self._account.gid)
+                files.change_owner(command.working, self._account.pw_uid, self._account.pw_gid)
                 for file in (stdin_file, out, err, opened.enter_context(self._open("progress"))):
-                    os.fchown(file.fileno(), self._account.uid, self._account.gid)
+                    os.fchown(file.fileno(), self._account.pw_uid, self._account.pw_gid)
             return subprocess.Popen(
                 argv,
                 env=environment,
@@ -130,7 +131,7 @@ class Launch:
         self._folder.joinpath(_PLAN).unlink(missing_ok=True)  # it contains the run's environment
         has_exceeded = self._has_scope and scopes.has_exceeded_memory(self._folder / _EVENTS)
         if has_exceeded and values.get("deploy_status_code"):
-            return {**values, "deploy_status_reason": f"exceeded memory_max {self._entry['options']['memory_max']}"}
+            return {**values, "deploy_status_reason": f"exceeded memory_max {self._options.memory_max}"}
         return dict(values)
 
     def _list_unenforced(self) -> List[str]:
@@ -158,10 +159,10 @@ class Launch:
 
     def _make_state(self, top: Path) -> Path:
         """Make the directory of the hooks' state that belongs to the run's user."""
-        folder = top / str(self._account.uid)
+        folder = top / str(self._account.pw_uid)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         top.chmod(0o711)
-        os.chown(str(folder), self._account.uid, self._account.gid)
+        os.chown(str(folder), self._account.pw_uid, self._account.pw_gid)
         return folder
 
     def _make_cwd(self) -> Path:
@@ -170,7 +171,7 @@ class Launch:
         if not folder.exists():
             folder.mkdir(mode=0o700)
             if self._is_other_user:
-                os.chown(str(folder), self._account.uid, self._account.gid)
+                os.chown(str(folder), self._account.pw_uid, self._account.pw_gid)
         return folder
 
     def _make_tmp(self) -> Path:
@@ -185,7 +186,9 @@ class Launch:
             private.mkdir(mode=0o700)
             folder.mkdir()
             folder.chmod(0o1777)
-            os.chown(str(private), self._account.uid, self._account.gid)  # last: the user could replace the inner one
+            os.chown(
+                str(private), self._account.pw_uid, self._account.pw_gid
+            )  # last: the user could replace the inner one
         return folder
 
     def _wrap(self, argv: List[str], environment: Mapping[str, str]) -> List[str]:
@@ -196,7 +199,7 @@ class Launch:
         content = {
             "argv": argv,
             "environment": {**environment, **tmp},
-            "user": self._account._asdict() if self._is_other_user else None,
+            "user": self._account[:4] if self._is_other_user else None,
             "nice": options.nice,
             "mounts_tmp": options.private_tmp and "private_tmp" not in self._unenforced,
             "controllers": {_CONTROLLERS[name]: name for name in limits},
@@ -216,17 +219,17 @@ class Launch:
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
 
 
-def _account(name: Optional[str]) -> Account:
-    own = Account.own()
-    if name is None or name == own.name:
+def _account(name: Optional[str]) -> pwd.struct_passwd:
+    own = own_account()
+    if name is None or name == own.pw_name:
         return own
     try:
-        account = Account.of(name)
+        account = pwd.getpwnam(name)
     except KeyError:
         raise CannotRun(f"The option user names {name!r}, and this server has no such user") from None
-    if os.geteuid() not in (0, account.uid):
+    if os.geteuid() not in (0, account.pw_uid):
         raise CannotRun(
-            f"The agent runs as {own.name}, without root's rights, and cannot run this config as {name}: remove the"
+            f"The agent runs as {own.pw_name}, without root's rights, and cannot run this config as {name}: remove the"
             " option user, or run the agent as root"
         )
     return account

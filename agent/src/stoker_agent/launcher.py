@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence
+from typing import Any, Dict, Mapping, NoReturn, Sequence
 
 #: Starts the launcher. Arguments: the agent's archive or source directory, and the file with the plan.
 CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent.launcher import main; main(sys.argv[2])"
@@ -53,12 +53,12 @@ def _apply(plan: Mapping[str, Any]) -> None:
         _mount_tmp(plan)
     if plan["nice"] is not None:
         _set_priority(plan["nice"], is_strict=plan["is_strict"])
-    user: Optional[Mapping[str, Any]] = plan["user"]
-    if user is not None:
-        os.initgroups(user["name"], user["gid"])
-        os.setgid(user["gid"])
-        os.setuid(user["uid"])
-        _check_access(plan["argv"], user["name"])
+    if plan["user"] is not None:
+        name, _, uid, gid = plan["user"]  # as in the password database
+        os.initgroups(name, gid)
+        os.setgid(gid)
+        os.setuid(uid)
+        _check_access(plan["argv"], name)
 
 
 def _give_up(limit: str, reason: str, *, is_strict: bool) -> None:

@@ -7,20 +7,16 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from stoker_agent.programs import CannotRun
 
-_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)")
-_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_PERCENT = re.compile(r"([0-9]{1,6})%")
-
 
 class RunOptions(NamedTuple):
     """The options of one config. None and False: the run has no such limit."""
 
     #: Name of the user; None: the agent's own.
     user: Optional[str] = None
-    #: Bytes.
-    memory_max: Optional[int] = None
-    #: Percent of one CPU.
-    cpu_max: Optional[int] = None
+    #: Bytes, such as ``512M``, as systemd writes them.
+    memory_max: Optional[str] = None
+    #: A share of one CPU, such as ``50%``.
+    cpu_max: Optional[str] = None
     #: Number of processes and threads.
     tasks_max: Optional[int] = None
     nice: Optional[int] = None
@@ -62,18 +58,13 @@ def _user(value: Any) -> str:
     return value
 
 
-def _size(value: Any) -> int:
-    match = _SIZE.fullmatch(str(value))
-    if isinstance(value, bool) or match is None or not int(match[1]):
-        raise ValueError
-    return int(match[1]) * _UNITS[match[2]]
+def _matching(pattern: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if not re.fullmatch(pattern, str(value)):
+            raise ValueError
+        return str(value).lstrip("0")  # which systemd takes for the sign of an octal number
 
-
-def _percent(value: Any) -> int:
-    match = _PERCENT.fullmatch(str(value))
-    if match is None or not int(match[1]):
-        raise ValueError
-    return int(match[1])
+    return parse
 
 
 def _whole(least: int, most: int) -> Callable[[Any], int]:
@@ -96,8 +87,8 @@ def _is_strict(value: Any) -> bool:
 
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "user": _user,
-    "memory_max": _size,
-    "cpu_max": _percent,
+    "memory_max": _matching("0*[1-9][0-9]{0,14}[KMGT]?"),
+    "cpu_max": _matching("0*[1-9][0-9]{0,5}%"),
     "tasks_max": _whole(1, 4194304),
     "nice": _whole(-20, 19),
     "private_tmp": _flag,

@@ -69,9 +69,9 @@ def wrap(argv: Sequence[str], id: str, options: RunOptions, report: Path) -> Lis
 def _properties(options: RunOptions) -> Dict[str, str]:
     properties: Dict[str, str] = {}
     if options.memory_max is not None:
-        properties.update(MemoryMax=str(options.memory_max), MemorySwapMax="0")
+        properties.update(MemoryMax=options.memory_max, MemorySwapMax="0")
     if options.cpu_max is not None:
-        properties.update(CPUQuota=f"{options.cpu_max}%")
+        properties.update(CPUQuota=options.cpu_max)
     if options.tasks_max is not None:
         properties.update(TasksMax=str(options.tasks_max + 1))  # the supervisor is a task of the scope
     return properties
