@@ -16,47 +16,9 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional
+from typing import Any, BinaryIO, Callable, Dict, List, Optional
 
 from stoker_agent.folders import Folder, State
-
-
-class StagedFile:
-    """A new file beside the one that it replaces. ``path`` is for a program that checks the content before."""
-
-    def __init__(self, folder: Folder, temporary: str, name: str, *, sync: bool) -> None:
-        self.path = folder.path / temporary
-        self._folder, self._temporary, self._name, self._sync = folder, temporary, name, sync
-
-    def replace(self) -> None:
-        """Take the place of the old file."""
-        self._folder.replace(self._temporary, self._name, sync=self._sync)
-
-
-@contextlib.contextmanager
-def stage(
-    path: Path,
-    data: bytes,
-    mode: int = 0o600,
-    *,
-    uid: Optional[int] = None,
-    gid: Optional[int] = None,
-    folder_mode: Optional[int] = None,
-    sync: bool = True,
-) -> Iterator[StagedFile]:
-    """
-    Write a file that takes the place of ``path`` when its ``replace`` is called, and is removed otherwise.
-
-    Without ``uid`` and ``gid``, a present file keeps its owner. With ``folder_mode``, missing directories are created.
-    ``sync`` flushes both to disk. Raises UnsafePath and OSError; the old content then remains.
-    """
-    with Folder(path.parent, folder_mode) as folder:
-        temporary = folder.stage(path.name, data, mode, uid, gid, sync)
-        try:
-            yield StagedFile(folder, temporary, path.name, sync=sync)
-        finally:
-            if folder.inspect(temporary).kind != "absent":
-                folder.remove(temporary)
 
 
 def write(
@@ -68,10 +30,17 @@ def write(
     gid: Optional[int] = None,
     folder_mode: Optional[int] = None,
     sync: bool = True,
+    check: Callable[[Path], None] = lambda _: None,
 ) -> None:
-    """Replace the file atomically: a reader sees the old content or the new one. See ``stage``."""
-    with stage(path, data, mode, uid=uid, gid=gid, folder_mode=folder_mode, sync=sync) as staged:
-        staged.replace()
+    """
+    Replace the file atomically: a reader sees the old content or the new one.
+
+    Without ``uid`` and ``gid``, a present file keeps its owner. With ``folder_mode``, missing directories are created.
+    ``sync`` flushes file and directory to disk. ``check`` is called with the path of the new file before it takes the
+    place of the old one, and raises an error to prevent that. Raises UnsafePath and OSError; the old content remains.
+    """
+    with Folder(path.parent, folder_mode) as folder:
+        folder.write(path.name, data, mode, uid, gid, sync=sync, check=check)
 
 
 def write_json(path: Path, value: Any, *, indent: Optional[int] = None, sync: bool = True) -> None:
@@ -192,13 +161,10 @@ def change_owner(top: Path, uid: int, gid: int, former: Optional[int] = None) ->
                 os.chown(name, uid, gid, dir_fd=handle, follow_symlinks=False)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Flush the directory's entries to disk."""
-    handle = os.open(str(folder), os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with Folder(path) as folder:
+        folder.sync()
 
 
 def remove_tree(folder: Path) -> None:

@@ -16,7 +16,7 @@ import shutil
 import stat
 from pathlib import Path
 from types import TracebackType
-from typing import Iterator, List, NamedTuple, Optional, Tuple, Type
+from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Type
 
 #: A directory on the way needs no right to be listed.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -104,43 +104,52 @@ class Folder:
         with _naming(self.path / name):
             return os.open(name, flags, mode, dir_fd=self._handle)
 
-    def stage(self, name: str, data: bytes, mode: int, uid: Optional[int], gid: Optional[int], sync: bool) -> str:
-        """Write a new file with its final rights, which takes the place of ``name`` later. Return its own name."""
+    def write(
+        self,
+        name: str,
+        data: bytes,
+        mode: int,
+        uid: Optional[int],
+        gid: Optional[int],
+        *,
+        sync: bool,
+        check: Callable[[Path], None],
+    ) -> None:
+        """Let a new file, written with its final rights, take the place of ``name`` after ``check`` has returned."""
         present = self.inspect(name)
         if os.geteuid() == 0:
             own = (present.uid, present.gid) if present.kind == "file" else self._owner or (0, 0)
             uid, gid = own[0] if uid is None else uid, own[1] if gid is None else gid
-        temporary = f".{name[:200]}.{os.urandom(8).hex()}.new"
-        handle = self.create(temporary, 0o600)
-        try:
+        with self._replacement(name) as temporary:
+            handle = self.create(temporary, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 _set_rights(handle, mode, uid, gid)
                 if sync:
                     os.fsync(handle)
-        except BaseException:
-            os.unlink(temporary, dir_fd=self._handle)
-            raise
-        return temporary
-
-    def replace(self, temporary: str, name: str, *, sync: bool) -> None:
-        """Let a staged file take the place of ``name``."""
-        with _naming(self.path / name):
-            os.replace(temporary, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+            check(self.path / temporary)
         if sync:
             self.sync()
 
     def link(self, name: str, target: str) -> None:
         """Make a symbolic link, in the place of a file or a link."""
-        temporary = f".{name[:200]}.{os.urandom(8).hex()}.new"
-        os.symlink(target, temporary, dir_fd=self._handle)
-        try:
+        with self._replacement(name) as temporary:
+            os.symlink(target, temporary, dir_fd=self._handle)
             if self._owner is not None:
                 os.chown(temporary, *self._owner, dir_fd=self._handle, follow_symlinks=False)
-            os.replace(temporary, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    @contextlib.contextmanager
+    def _replacement(self, name: str) -> Iterator[str]:
+        """Return a random name. What the context makes there takes the place of ``name``, or goes after an error."""
+        temporary = f".{name[:200]}.{os.urandom(8).hex()}.new"
+        try:
+            yield temporary
+            with _naming(self.path / name):
+                os.replace(temporary, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
         except BaseException:
-            os.unlink(temporary, dir_fd=self._handle)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=self._handle)
             raise
 
     def remove(self, name: str) -> None:

@@ -17,7 +17,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
@@ -28,7 +27,6 @@ from stoker_agent.runs import is_id
 _RESOURCE = ("deploy_stack_id", "deploy_resource_name")
 #: The resource of a deployment without a stack.
 _NO_RESOURCE = "0" * 16
-_NAME = re.compile(r"(?P<number>\d{12})\.(?P<deployment>[A-Za-z0-9-]+)\.(?P<resource>\w{16})\.(?P<item>\w{16})\.json")
 #: The variable of the environment with the arguments of ``Memory``, for the processes of a hook.
 _VARIABLE = "STOKER_MEMORY"
 #: Largest file whose former content is kept.
@@ -47,15 +45,21 @@ class Item(NamedTuple):
 class _Key(NamedTuple):
     """What the name of an item's file consists of. ``item`` is a digest of its kind and name."""
 
-    number: int
+    #: Twelve digits, so that names are in the order of numbers.
+    number: str
     deployment: str
     resource: str
     item: str
 
+    @classmethod
+    def of(cls, path: Path) -> "_Key":
+        """Return the key of an item's file."""
+        return cls(*path.stem.split("."))
+
     @property
     def file_name(self) -> str:
         """The name of the item's file."""
-        return f"{self.number:012}.{self.deployment}.{self.resource}.{self.item}.json"
+        return f"{'.'.join(self)}.json"
 
 
 class Memory:
@@ -105,8 +109,8 @@ class Memory:
         with self._lock():
             if not any((item.kind, item.name) == (kind, name) for item in self._own()):
                 present = self._list_files()
-                number = present[-1][1].number + 1 if present else 1
-                key = _Key(number, self._deployment, self._resource, _digest(kind, name))
+                number = int(present[-1][1].number) + 1 if present else 1
+                key = _Key(f"{number:012}", self._deployment, self._resource, _digest(kind, name))
                 content = json.dumps({"kind": kind, "name": name, "before": before})
                 files.write(self._folder / key.file_name, content.encode())
 
@@ -125,7 +129,7 @@ class Memory:
         before this one. Raises OSError.
         """
         with self._lock():
-            own = _key(item.path)
+            own = _Key.of(item.path)
             later = [path for path, key in self._others(own.item) if key.number > own.number]
             if not later:
                 return True
@@ -153,8 +157,7 @@ class Memory:
 
     def _list_files(self) -> List[Tuple[Path, _Key]]:
         """Return the files of the items of all deployments, in their order."""
-        paths = sorted(self._folder.iterdir()) if self._folder.is_dir() else []
-        return [(path, _key(path)) for path in paths if _NAME.fullmatch(path.name)]
+        return [(path, _Key.of(path)) for path in sorted(self._folder.glob("[0-9]*.json"))]
 
     def _others(self, item: str) -> List[Tuple[Path, _Key]]:
         """Return the files of an item that belong to other deployments."""
@@ -224,9 +227,3 @@ def effect_of_restoring(path: Path, before: Mapping[str, Any]) -> str:
 
 def _digest(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _key(path: Path) -> _Key:
-    match = _NAME.fullmatch(path.name)
-    assert match is not None
-    return _Key(int(match["number"]), match["deployment"], match["resource"], match["item"])

@@ -129,11 +129,13 @@ class Steps(ReversibleRun):
         text = ", ".join(differences) if present.kind == "file" or shows_new else "created"
         if self.change(str(path), "content" if secret and "\n" in text else text):
             mode = (present.mode if present.kind == "file" else 0o644) if mode is None else mode
-            with files.stage(path, content, mode, uid=uid, gid=gid, folder_mode=0o755) as staged:
+
+            def check(staged: Path) -> None:
                 if validate is not None:
-                    self._run([str(staged.path) if word == "%s" else word for word in validate])
+                    self._run([str(staged) if word == "%s" else word for word in validate])
                 self._remember_path(path)
-                staged.replace()
+
+            files.write(path, content, mode, uid=uid, gid=gid, folder_mode=0o755, check=check)
         return True
 
     def directory(

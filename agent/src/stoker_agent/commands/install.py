@@ -130,12 +130,14 @@ def _allow(name: str, commands: Sequence[str], file: Path = SUDOERS) -> None:
     checker = shutil.which("visudo", path=_PROGRAMS)
     if checker is None:
         raise Unusable("there is no visudo to check the rules for sudo: install sudo, then run this again")
-    with files.stage(file, text.encode(), 0o440) as staged:  # sudo ignores names with a dot
-        done = subprocess.run([checker, "-c", "-f", str(staged.path)], capture_output=True, text=True, check=False)
+
+    def check(staged: Path) -> None:
+        done = subprocess.run([checker, "-c", "-f", str(staged)], capture_output=True, text=True, check=False)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no reason"])[0]
             raise Unusable(f"sudo does not accept the rules for {', '.join(commands)}: {reason}")
-        staged.replace()
+
+    files.write(file, text.encode(), 0o440, check=check)  # sudo ignores names with a dot, as that of the new file
 
 
 def _sudoers(name: str, commands: Iterable[str]) -> str:
