@@ -16,7 +16,7 @@ from stoker_agent.config import Config
 from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
 from stoker_agent.results import LostResults, Results
-from stoker_agent.runs import Runs
+from stoker_agent.runs import Runs, with_source
 from stoker_agent.transports import Senders
 from support.http_stub import Answering, Asked, Said, answering
 from support.outboxes import empty
@@ -140,7 +140,7 @@ def _told(transport: str) -> dict[str, Any]:
 
 
 def ended(runs: Runs, reporter: Reporter, id: str, inputs: dict[str, Any], source: str = "cfn", result: Any = RESULT):
-    runs.begin(entry(id, inputs), source)
+    runs.begin(with_source(entry(id, inputs), source))
     reporter.results.keep(runs.entry(id), result)
     reporter.results.announce(runs.entry(id))
 
@@ -245,7 +245,7 @@ def test_an_unreachable_target_does_not_delay_other_targets(there, world, runs, 
 
 def test_results_of_an_earlier_agent_process_are_sent_unless_acknowledged(there, runs, report):
     for n in range(4):
-        runs.begin(entry(f"c{n}", said(there, "CFN_SIGNAL")), "cfn")
+        runs.begin(with_source(entry(f"c{n}", said(there, "CFN_SIGNAL")), "cfn"))
     for n in range(3):
         runs.end({"id": f"c{n}"}, {**RESULT, "n": n})
     runs.acknowledge("c1")
@@ -255,7 +255,7 @@ def test_results_of_an_earlier_agent_process_are_sent_unless_acknowledged(there,
 
 @pytest.mark.parametrize("text", ["{", "[]", "5", "{}", '{"inputs": [5]}'])
 def test_the_result_of_an_unreadable_entry_goes_to_stoker(there, runs, report, text):
-    runs.begin(entry("c1", said(there, "CFN_SIGNAL")), "cfn")
+    runs.begin(with_source(entry("c1", said(there, "CFN_SIGNAL")), "cfn"))
     runs.end({"id": "c1"}, RESULT)
     runs.folder("c1").joinpath("entry.json").write_text(text)
     report().wait(60)
@@ -283,7 +283,7 @@ def test_runs_of_heat_agents_are_adopted(runs, tmp_path):
     deployed.mkdir()
     for name in ("c1.json", "c1.notify.json", "c2.json", "no id.json", "text"):
         deployed.joinpath(name).touch()
-    runs.begin(entry("c2", {}), "cfn")
+    runs.begin(with_source(entry("c2", {}), "cfn"))
     for _ in range(2):
         runs.adopt(deployed)
     runs.adopt(tmp_path / "not there")
@@ -300,7 +300,7 @@ def test_progress_is_signalled_when_the_percentage_changes(there, report, tmp_pa
     file = tmp_path / "progress"
     file.write_text("10 loading\n")
     reporter = report(enrolled=False)
-    telling = live.Signals(reporter.outbox, reporter.senders.of(told, "cfn"), "c1", tmp_path)
+    telling = live.Signals(reporter.outbox, reporter.senders.of(with_source(told, "cfn")), "c1", tmp_path)
     until(lambda: len(results(there)) == 1)
     file.write_text("10 loading more\n20 there\n")
     until(lambda: len(results(there)) == 2)
@@ -332,7 +332,7 @@ def test_only_a_later_document_requests_an_accepted_result_again(runs, tmp_path,
     lost = LostResults(runs, disk, SimpleNamespace(announce=announced.append), {})
     run = entry("c1", {})
     lost.observe({"c1": run})
-    runs.begin(run, "stoker")
+    runs.begin(with_source(run, "stoker"))
     runs.end(run, {"deploy_status_code": 0})
     runs.acknowledge("c1")
     monkeypatch.setattr("stoker_agent.results.LOST_SECONDS", -1)

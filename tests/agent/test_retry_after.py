@@ -17,7 +17,7 @@ from stoker_agent.disk import Disk
 from stoker_agent.live import Live
 from stoker_agent.outbox import Outbox
 from stoker_agent.results import Results
-from stoker_agent.runs import Runs
+from stoker_agent.runs import Runs, with_source
 from stoker_agent.transports import Senders
 from stoker_agent.web import Busy, Web
 from support.http_stub import Asked, Said, answering
@@ -59,7 +59,7 @@ def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
 
         def report(id: str, source: str, inputs: dict[str, str]) -> None:
             listed = [{"name": name, "value": value} for name, value in inputs.items()]
-            runs.begin({"id": id, "inputs": listed}, source)
+            runs.begin(with_source({"id": id, "inputs": listed}, source))
             results.keep(runs.entry(id), {"deploy_status_code": 0})
             results.announce(runs.entry(id))
 

@@ -21,7 +21,7 @@ def stored(tmp_path):
 def report(stored, *ids):
     """Begin, end and acknowledge runs, each a second after the one before."""
     for number, id in enumerate(ids):
-        folder = stored.begin({"id": id}, "stoker")
+        folder = stored.begin({"id": id})
         stored.end({"id": id}, {"deploy_status_code": 0})
         stored.acknowledge(id)
         now = folder.stat().st_mtime
@@ -38,8 +38,8 @@ def test_only_the_newest_reported_runs_keep_their_files(stored, monkeypatch):
 
 def test_runs_that_are_not_reported_keep_their_files(stored, monkeypatch):
     monkeypatch.setattr(runs, "_KEPT_RUNS", 0)
-    stored.begin({"id": "a"}, "stoker")
-    stored.begin({"id": "b"}, "stoker")
+    stored.begin({"id": "a"})
+    stored.begin({"id": "b"})
     stored.end({"id": "b"}, {"deploy_status_code": 0})
     stored.forget_all_but(())
     assert stored.list_interrupted() == ["a"]

@@ -19,7 +19,7 @@ from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import AFTERWARDS, BoundedFile, tidy
 from stoker_agent.programs import CannotRun, inputs
 from stoker_agent.reports import failure
-from stoker_agent.runs import Runs
+from stoker_agent.runs import Runs, source_of
 from stoker_agent.termination import Control
 from stoker_agent.transports import STOKER, Senders
 
@@ -59,14 +59,14 @@ class ActiveRun:
     """
     A run that this process executes, or stops.
 
-    ``entry`` is the document's entry, ``source`` the name of the source that listed it, and ``folder`` the directory of
-    the run.
+    ``entry`` is the document's entry with its source, and ``folder`` the directory of the run.
     """
 
-    def __init__(self, entry: Mapping[str, Any], source: str, folder: Path) -> None:
+    def __init__(self, entry: Mapping[str, Any], folder: Path) -> None:
         self.entry = entry
         self.id: str = entry["id"]
-        self.source = source
+        #: The name of the source that listed the run.
+        self.source = source_of(entry)
         self.folder = folder
         self.control = Control()
         self.deployment = identify_deployment(entry)
@@ -124,7 +124,7 @@ class ActiveRun:
         """Start a progress reporter, if the run's source accepts progress."""
         if env.config is not None and self.source == STOKER:
             return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)
-        sender = env.senders.of(self.entry, self.source) if wants_progress(self.entry) else None
+        sender = env.senders.of(self.entry) if wants_progress(self.entry) else None
         return None if sender is None else Signals(env.outbox, sender, self.id, self.folder)
 
 

@@ -47,13 +47,6 @@ _UPKEEP_SECONDS = 60.0
 _REASON = "Interrupted: the agent stopped while this config was running"
 
 
-class _Newest(NamedTuple):
-    """The newest document and the name of the source that returned it."""
-
-    document: Document
-    source: str
-
-
 class Outcome(NamedTuple):
     """Numbers of runs that ended, of those that failed, and of results that no receiver has accepted yet."""
 
@@ -105,7 +98,8 @@ class Agent:
         self._disk = Disk(paths.state / "runs", self._outbox, self._changed, self._ended.release)
         self._results = Results(self._runs, self._disk, self._outbox, senders, on_taken)
         self._lost = LostResults(self._runs, self._disk, self._results, self._active)
-        self._newest = _Newest(Document([], {}), STOKER)
+        #: The newest document, whose entries have the name of its source.
+        self._document = Document([], {})
         self._stopping = False
         #: Whether this process ends when nothing is to run: checks recur, so it does none.
         self._runs_once = False
@@ -217,7 +211,7 @@ class Agent:
             if why is not None:
                 _log.warning("run.interrupted: run %s was being stopped", id)
                 # The config's ``on_cancel`` script may take a minute, so a thread runs it.
-                run = self._active[id] = ActiveRun(entry, source_of(entry), folder)
+                run = self._active[id] = ActiveRun(entry, folder)
                 threading.Thread(target=self._end_stopped, args=(run, why), name=id, daemon=True).start()
             elif resumes(entry, self._paths.hooks) and self._runs.undo(id):
                 _log.info(
@@ -230,9 +224,10 @@ class Agent:
                 self._finish(entry, failure(reason, INTERRUPTED, folder))
 
     def _on_document(self, document: Document, source: str) -> Optional[Sequence[Source]]:
+        document = document._replace(entries=[with_source(entry, source) for entry in document.entries])
         entries = {str(entry.get("id")): entry for entry in document.entries}
         with self._changed:
-            self._newest = _Newest(document, source)
+            self._document = document
             self._dependencies.update(entries)
             for id, run in self._active.items():
                 # Only the source of a run withdraws it; another source may never have listed it.
@@ -264,7 +259,7 @@ class Agent:
         Returns False if the agent stops, or if no run is pending and ``until`` returns true.
         """
         if not self._disk.retry():
-            self._disk.report(_list_pending(self._newest, self._runs, self._active))
+            self._disk.report(_list_pending(self._document, self._runs, self._active))
         reason = self._disk.reason
         with self._changed:
             self._changed.wait_for(
@@ -274,8 +269,8 @@ class Agent:
             entry = None if self._stopping else self._next()
             if entry is None:
                 return not (self._stopping or until())
-            source, log_bytes = self._newest.source, self._newest.document.log_bytes
-            run = self._active[entry["id"]] = ActiveRun(entry, source, self._runs.folder(entry["id"]))
+            log_bytes = self._document.log_bytes
+            run = self._active[entry["id"]] = ActiveRun(entry, self._runs.folder(entry["id"]))
             if _is_cancelled(entry):
                 run.control.stop(CANCELLED)
             run.refusal = self._dependencies.decide(run.id).failure
@@ -284,7 +279,7 @@ class Agent:
         try:
             threading.Thread(target=self._do, args=(run, log_bytes), name=run.id, daemon=True).start()
         except RuntimeError as error:  # no more threads: the run has begun, so its failure must be reported
-            self._finish(with_source(entry, source), failure(f"The run could not be begun: {error}", 1))
+            self._finish(entry, failure(f"The run could not be begun: {error}", 1))
             self._forget(run)
         return True
 
@@ -293,7 +288,7 @@ class Agent:
 
         def begin() -> None:
             _ensure_folders(self._paths)
-            self._runs.begin(run.entry, run.source)
+            self._runs.begin(run.entry)
 
         if self._disk.write(_PROBE, begin, lambda: self._disk.probe(run.entry)):
             return True
@@ -306,7 +301,7 @@ class Agent:
 
     def _next(self) -> Optional[Mapping[str, Any]]:
         """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
-        document = self._newest.document
+        document = self._document
         room = len(self._active) < document.concurrency and not self._disk.reason
         room = room and not any(_is_alone(run.entry, self._paths) for run in self._active.values())
         busy = {member for run in self._active.values() for member in run.deployment}
@@ -334,19 +329,17 @@ class Agent:
                 os.write(self._wake_writer, b"\0")
                 return  # counts as interrupted, and begins again in the program that the main thread executes
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
-            self._keep(with_source(run.entry, run.source), values)
+            self._keep(run.entry, values)
             run.end_reporter(values)
-            self._results.announce(with_source(run.entry, run.source))
+            self._results.announce(run.entry)
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:
             self._forget(run)
 
     def _end_stopped(self, run: ActiveRun, why: str) -> None:
         try:
-            self._finish(
-                with_source(run.entry, run.source),
-                Execution(run.entry, self._paths.variables, run.folder, run.control).complete_stop(why),
-            )
+            execution = Execution(run.entry, self._paths.variables, run.folder, run.control)
+            self._finish(run.entry, execution.complete_stop(why))
         finally:
             self._forget(run)
 
@@ -363,7 +356,7 @@ class Agent:
         self._results.announce(entry)
 
     def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        """Store the result of a run until it is reported. ``entry`` is the stored entry, with its source."""
+        """Store the result of a run until it is reported."""
         with self._changed:
             runs, failed, _ = self._outcome
             has_failed = str(values.get("deploy_status_code", 0)) != "0"
@@ -376,11 +369,10 @@ def _is_free(entry: Mapping[str, Any], busy: AbstractSet[str], dependencies: Dep
     return busy.isdisjoint(identify_deployment(entry)) and not dependencies.decide(entry["id"]).waits
 
 
-def _list_pending(newest: _Newest, runs: Runs, active: Mapping[str, ActiveRun]) -> List[str]:
+def _list_pending(document: Document, runs: Runs, active: Mapping[str, ActiveRun]) -> List[str]:
     """Return the ids of Stoker's runs that have not begun."""
-    if newest.source != STOKER:
-        return []
-    ids = [str(entry.get("id")) for entry in newest.document.entries if not _is_cancelled(entry)]
+    listed = [entry for entry in document.entries if source_of(entry) == STOKER and not _is_cancelled(entry)]
+    ids = [str(entry.get("id")) for entry in listed]
     return [id for id in ids if is_id(id) and id not in active and not runs.has_begun(id)]
 
 

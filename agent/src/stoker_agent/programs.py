@@ -17,6 +17,7 @@ from stoker_agent import hook_contract, hooks
 from stoker_agent.files import open_trusted, write
 from stoker_agent.hook_contract import HookError, HookRun, read_outputs
 from stoker_agent.reports import clip_text
+from stoker_agent.runs import without_source
 
 #: Directories of installed hooks, searched after the agent's own directory.
 FOLDERS = (
@@ -123,7 +124,7 @@ def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = h
     ``own`` is the agent's hook directory, ``folders`` those of the run, ``mode`` what the hook does (one of
     ``hook_contract.MODES``). Raises CannotRun, with code ``hook_contract.UNSUPPORTED`` if the hook does not know modes.
     """
-    config, name = _part(entry), group_name(entry)
+    config, name = without_source(_part(entry)), group_name(entry)
     executable = _executable(name, own)
     if executable is not None:
         return _external(executable, config, folders, mode)

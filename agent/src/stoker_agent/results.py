@@ -11,8 +11,8 @@ from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
 from stoker_agent.programs import inputs
 from stoker_agent.reports import failure, fit
-from stoker_agent.runs import Runs, is_id, source_of, with_source
-from stoker_agent.transports import STOKER, Sender, Senders
+from stoker_agent.runs import Runs, is_id
+from stoker_agent.transports import Sender, Senders
 
 _log = logging.getLogger("stoker-agent")
 #: The place of a result that has no receiver.
@@ -46,18 +46,14 @@ class Results:
         outbox.put("results of an earlier process", _NOWHERE, self._announce_stored)
 
     def keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        """
-        Store a result until it is reported. Without disk space, keep it in memory.
-
-        ``entry`` is the entry of the run with its source, as it is stored.
-        """
+        """Store the result of an entry's run until it is reported. Without disk space, keep it in memory."""
         if not self._disk.write(entry["id"], lambda: self._runs.end(entry, values)):
             _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], self._disk.reason)
             self._unstored[entry["id"]] = values
 
     def announce(self, entry: Mapping[str, Any]) -> None:
-        """Report the result that was kept for the run of an entry, as it is stored."""
-        id, sender = entry["id"], self._senders.of(entry, source_of(entry))
+        """Report the result that was kept for the run of an entry."""
+        id, sender = entry["id"], self._senders.of(entry)
         self._outbox.put(f"result of {id}", sender.place if sender else _NOWHERE, lambda: self._report(id, sender))
 
     def _announce_stored(self) -> None:
@@ -133,7 +129,7 @@ class LostResults:
             for id, entry in self._entries.items():
                 transport = inputs(entry).get("deploy_signal_transport")
                 if is_id(id) and id not in self._active and transport != "NO_SIGNAL":
-                    self._report(id, with_source(entry, STOKER))
+                    self._report(id, entry)
 
     def _report(self, id: str, entry: Mapping[str, Any]) -> None:
         """Report the result of a run again if it was accepted long ago, or a failure if the agent does not have it."""

@@ -35,7 +35,7 @@ _INTERRUPTIONS, _MOST_INTERRUPTIONS = "interruptions", 5
 #: Subdirectories of a run's directory that only the run's processes need.
 CWD, TMP = "cwd", "tmp"
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
-#: The key for the source's name in an entry on disk. An entry without it came from Stoker's channel.
+#: The key for the source's name in an entry. An entry without it came from Stoker's channel.
 _SOURCE = "stoker_source"
 
 Entry = Mapping[str, Any]
@@ -56,13 +56,18 @@ def is_id(text: str) -> bool:
 
 
 def with_source(entry: Entry, source: str) -> Dict[str, Any]:
-    """Return the entry with the name of the source that listed it, as it is stored."""
+    """Return a document's entry with the name of the source that listed it."""
     return {**entry, _SOURCE: source}
 
 
 def source_of(entry: Entry) -> str:
-    """Return the name of the source that listed the run, from its entry on disk."""
+    """Return the name of the source that listed the run."""
     return str(entry.get(_SOURCE) or "stoker")
+
+
+def without_source(entry: Entry) -> Dict[str, Any]:
+    """Return the entry as the document has it, for hooks."""
+    return {name: value for name, value in entry.items() if name != _SOURCE}
 
 
 class PastRuns:
@@ -112,7 +117,7 @@ class Runs:
         names = ("entry.json", "acknowledged")
         return id in self._begun or id in self._past or any((folder / name).exists() for name in names)
 
-    def begin(self, entry: Entry, source: str) -> Path:
+    def begin(self, entry: Entry) -> Path:
         """Store the entry in a new directory and return the directory. Raises OSError; the run has then not begun."""
         folder = self.folder(entry["id"])
         interruptions = count_interruptions(folder)
@@ -122,7 +127,7 @@ class Runs:
         sync_folder(self._folder)
         if interruptions:
             write(folder / _INTERRUPTIONS, str(interruptions).encode())
-        write(folder / "entry.json", json.dumps(with_source(entry, source)).encode())
+        write(folder / "entry.json", json.dumps(entry).encode())
         self._begun.add(entry["id"])
         return folder
 
@@ -141,7 +146,7 @@ class Runs:
         """
         Store the result, and remove what only the run's processes needed. Raises OSError.
 
-        ``entry`` is the stored entry, which a script may have deleted meanwhile.
+        A script may have deleted the stored ``entry`` meanwhile.
         """
         folder = self.folder(entry["id"])
         for name in (CWD, TMP):

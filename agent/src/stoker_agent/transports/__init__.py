@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional, Type
 from stoker_agent.channel import Channel
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
+from stoker_agent.runs import source_of
 from stoker_agent.transports.base import LOCAL, STOKER, Document, Making, NoSender, Sender, Source
 from stoker_agent.transports.cfn import Cfn
 from stoker_agent.transports.heat import Heat, HeatSignal
@@ -45,16 +46,15 @@ class Senders:
         self._web = Web(ca_file)
         self._session = lru_cache(maxsize=_SESSIONS)(lambda login: Session(self._web, login))
 
-    def of(self, entry: Mapping[str, Any], source: str) -> Optional[Sender]:
+    def of(self, entry: Mapping[str, Any]) -> Optional[Sender]:
         """
-        Return the sender for a run, or None if no result is expected.
+        Return the sender for the run of an entry, or None if no result is expected.
 
-        ``entry`` is the document's entry, ``source`` the name of the source that listed it. ``NoSender`` is returned
-        where the agent has no means to send the result.
+        ``NoSender`` is returned where the agent has no means to send the result.
         """
         values = inputs(entry)
         transport = values.get("deploy_signal_transport")
-        own = source == STOKER or transport == "STOKER_SIGNAL"
+        own = source_of(entry) == STOKER or transport == "STOKER_SIGNAL"
         if transport == "NO_SIGNAL":
             return None
         if own and self._channel is not None:
