@@ -82,9 +82,9 @@ class ActiveRun:
 
     def execute(self, env: RunEnv, log_bytes: int) -> Dict[str, Any]:
         """Execute the run and return the values to report. ``log_bytes`` limits the size of each output stream."""
-        self._streams = streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
         paths = env.paths
-        execution = Execution(self.entry, paths.variables, self.folder, self.control, list(streams.values()))
+        execution = Execution(self.entry, paths.variables, self.folder, self.control, log_bytes)
+        self._streams = execution.streams
         try:
             if self.control.why is not None:
                 return execution.execute(paths.hooks)
@@ -92,7 +92,7 @@ class ActiveRun:
                 return failure(self.refusal, 1)
             name, group = self.entry.get("name"), self.entry.get("group")
             _log.info("run.started: run %s of %s starts (group %s)", self.id, name, group)
-            self._reporter = self._start_reporter(env, streams, log_bytes)
+            self._reporter = self._start_reporter(env, log_bytes)
             began = time.monotonic()
             delivered = DeliveredHooks(paths.delivered_hooks, paths.hook_digests, env.config, env.ca_file)
             hooks = delivered.provide(self.entry, self.folder, self.control) or paths.hooks
@@ -118,12 +118,10 @@ class ActiveRun:
             is_reported = inputs(self.entry).get("deploy_signal_transport") != "NO_SIGNAL"
             self._reporter.end(values if is_reported else {})
 
-    def _start_reporter(
-        self, env: RunEnv, streams: Mapping[str, BoundedFile], log_bytes: int
-    ) -> Optional[_ProgressReporter]:
+    def _start_reporter(self, env: RunEnv, log_bytes: int) -> Optional[_ProgressReporter]:
         """Start a progress reporter, if the run's source accepts progress."""
         if env.config is not None and self.source == STOKER:
-            return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)
+            return Live(Channel(env.config), self.id, self.folder, self._streams, log_bytes)
         sender = env.senders.of(self.entry) if wants_progress(self.entry) else None
         return None if sender is None else Signals(env.outbox, sender, self.id, self.folder)
 

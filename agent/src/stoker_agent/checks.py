@@ -22,7 +22,6 @@ from stoker_agent.config import Paths
 from stoker_agent.execute import Execution
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
-from stoker_agent.output_files import BoundedFile
 from stoker_agent.runs import is_id
 from stoker_agent.termination import WITHDRAWN, Control
 
@@ -30,7 +29,6 @@ _log = logging.getLogger("stoker-agent")
 IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED = "IN_SYNC", "DRIFTED", "UNKNOWN", "UNSUPPORTED"
 #: A check ends after this time at the latest, so that a hook that hangs does not prevent all other checks.
 _LONGEST_SECONDS = 600.0
-_OUTPUT_BYTES = 256 * 1024
 _LONGEST_REASON = 1000
 #: The pause before a check of a deployment whose run is in progress.
 _BUSY_SECONDS = 1.0
@@ -202,8 +200,8 @@ def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control
     """Run the hook in the mode ``check`` and return what it finds."""
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
-    streams = [BoundedFile(folder / name, _OUTPUT_BYTES) for name in ("stdout", "stderr")]
-    execution = Execution({**entry, "mode": "check"}, paths.variables, folder, control, streams, _LONGEST_SECONDS)
+    entry = {**entry, "mode": "check"}
+    execution = Execution(entry, paths.variables, folder, control, longest=_LONGEST_SECONDS)
     values = execution.execute(paths.hooks)
     code, is_changed = values.get("deploy_status_code"), values.get("deploy_changed")
     changes = values.get("deploy_changes")

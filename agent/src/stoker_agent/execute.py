@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional
 
 from stoker_agent.files import write
 from stoker_agent.hook_contract import APPLY
@@ -30,7 +30,7 @@ class Execution:
     The execution of one run, the document's entry ``entry``.
 
     ``variables`` is the file with the machine's variables for runs, ``folder`` the run's directory. ``control`` ends
-    the run early. ``streams`` are the output files to keep within bounds. ``longest`` is the time limit in seconds of a
+    the run early. ``log_bytes`` limits the size of each output stream. ``longest`` is the time limit in seconds of a
     run whose own is longer, or that has none.
     """
 
@@ -40,14 +40,17 @@ class Execution:
         variables: Path,
         folder: Path,
         control: Control,
-        streams: Sequence[BoundedFile] = (),
+        log_bytes: int = 0,
         longest: float = math.inf,
     ) -> None:
         self._entry = entry
         self._variables = variables
         self._folder = folder
         self._control = control
-        self._streams = [*streams]
+        #: The output by name.
+        self.streams = {name: BoundedFile(folder / name, log_bytes) for name in ("stdout", "stderr")}
+        #: The files to keep within bounds.
+        self._bounded = [*self.streams.values()]
         self._longest = longest
 
     def execute(self, own_hooks: Path) -> Dict[str, Any]:
@@ -70,7 +73,7 @@ class Execution:
         except Exception as error:  # the agent must survive any content of a document
             return failure(f"The config cannot be run: {type(error).__name__}: {error}", 1)
         if command.stdout == ANSWER:
-            self._streams.append(BoundedFile(self._folder / ANSWER, 2 * LONGEST_ANSWER))
+            self._bounded.append(BoundedFile(self._folder / ANSWER, 2 * LONGEST_ANSWER))
         cut_short = self._wait(launch, process)
         return launch.complete(
             _gather(launch, command, process.returncode, self._folder) if cut_short is None else cut_short
@@ -148,8 +151,8 @@ class Execution:
         return {**values, **read_streams(self._folder)}
 
     def _trim(self) -> None:
-        for stream in self._streams:
-            stream.trim()
+        for file in self._bounded:
+            file.trim()
 
 
 def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:

@@ -74,10 +74,14 @@ class Launch:
     @property
     def folders(self) -> Folders:
         """The directories of the run, which are made; other users than the agent's have directories of their own."""
-        own = self._folder.parents[1] / "hooks"
+        own = Folders.of(self._folder)
         if not self._is_other_user:
-            return Folders(self._folder, self._folder, own)
-        return Folders(self._folder, self._make_working(), self._make_state(own.with_name("hooks-of-users")))
+            return own
+        states = own.state.with_name("hooks-of-users")
+        states.mkdir(mode=0o700, parents=True, exist_ok=True)
+        states.chmod(0o711)
+        state = self._make_own(states / str(self._account.pw_uid))
+        return own._replace(working=self._make_working(), state=state)
 
     def start(self, command: Program) -> subprocess.Popen[bytes]:
         """
@@ -111,7 +115,7 @@ class Launch:
                 stdin=stdin_file,
                 stdout=out,
                 stderr=err,
-                cwd=str(self._make_cwd()),
+                cwd=str(self._make_own(self._folder / CWD)),
                 start_new_session=True,
             )
 
@@ -157,21 +161,11 @@ class Launch:
         working.mkdir(mode=0o700, exist_ok=True)
         return working
 
-    def _make_state(self, top: Path) -> Path:
-        """Make the directory of the hooks' state that belongs to the run's user."""
-        folder = top / str(self._account.pw_uid)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        top.chmod(0o711)
-        os.chown(str(folder), self._account.pw_uid, self._account.pw_gid)
-        return folder
-
-    def _make_cwd(self) -> Path:
-        """Return the directory in which the run's processes start. It belongs to the run's user. Raises OSError."""
-        folder = self._folder / CWD
-        if not folder.exists():
-            folder.mkdir(mode=0o700)
-            if self._is_other_user:
-                os.chown(str(folder), self._account.pw_uid, self._account.pw_gid)
+    def _make_own(self, folder: Path) -> Path:
+        """Make a directory that belongs to the run's user, in a directory of the agent. Raises OSError."""
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if self._is_other_user:
+            os.chown(str(folder), self._account.pw_uid, self._account.pw_gid)
         return folder
 
     def _make_tmp(self) -> Path:
