@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple
 
 from stoker_agent.files import read_map, write_json
 
@@ -20,6 +20,8 @@ _BOARD = Path("/sys/class/dmi/id/product_uuid")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 #: In any container, the board is the host's.
 _CONTAINER_MANAGER = Path("/run/systemd/container")
+#: The file of the state with the instance, and with the marks of the machine that made it.
+_FILE = "instance"
 #: What cloud-init calls the instance outside of clouds, on every machine.
 _NO_CLOUD = ("", "nocloud", "iid-datasource-none")
 
@@ -34,13 +36,6 @@ class Identity(NamedTuple):
 
     instance: str
     machine: str
-
-
-class _Stored(NamedTuple):
-    """The content of the file ``instance``."""
-
-    instance: str
-    marks: Dict[str, str]
 
 
 def cloud_id() -> str:
@@ -62,16 +57,16 @@ def marks() -> Dict[str, str]:
 
 def is_copy(state: Path) -> bool:
     """Return whether the state below ``state`` was copied from another machine."""
-    stored, present = _read_stored(state), marks()
+    stored = read_map(state / _FILE).get("marks")
     # An identifier on one side only proves nothing: cloud-init may have been installed meanwhile.
-    return stored is not None and any(stored.marks.get(name, mark) != mark for name, mark in present.items())
+    return isinstance(stored, dict) and any(stored.get(name, mark) != mark for name, mark in marks().items())
 
 
 def accept(state: Path) -> None:
     """Record that the state belongs to this machine, whose ids have changed."""
-    stored = _read_stored(state)
-    if stored is not None:
-        write_json(state / "instance", stored._replace(marks=marks())._asdict())
+    stored = read_map(state / _FILE)
+    if stored:
+        write_json(state / _FILE, {**stored, "marks": marks()})
 
 
 def identity(state: Path) -> Identity:
@@ -80,21 +75,13 @@ def identity(state: Path) -> Identity:
 
     A new ``instance`` is stored before its first use, and replaces one that was copied from another machine.
     """
-    stored = None if is_copy(state) else _read_stored(state)
+    stored = {} if is_copy(state) else read_map(state / _FILE)
     present = marks()
-    current = _Stored(stored.instance if stored else os.urandom(16).hex(), present)
+    current: Dict[str, Any] = {"instance": str(stored.get("instance") or os.urandom(16).hex()), "marks": present}
     if stored != current:
-        write_json(state / "instance", current._asdict())
+        write_json(state / _FILE, current)
     machine = _digest(str(state), *(present[name] for name in sorted(present))) if "machine_id" in present else ""
-    return Identity(current.instance, machine)
-
-
-def _read_stored(state: Path) -> Optional[_Stored]:
-    try:
-        stored = read_map(state / "instance")
-        return _Stored(str(stored["instance"]), dict(stored["marks"]))
-    except (ValueError, KeyError, TypeError):
-        return None
+    return Identity(current["instance"], machine)
 
 
 def _is_container() -> bool:
