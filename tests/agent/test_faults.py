@@ -10,7 +10,9 @@ from stoker_agent import active_run, live
 from stoker_agent.agent import Agent
 from stoker_agent.config import Config, Paths
 from stoker_agent.output_files import AFTERWARDS
+from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
+from stoker_agent.status import StatusFile
 from stoker_agent.transports import STOKER
 
 pytestmark = pytest.mark.slow
@@ -23,7 +25,8 @@ def here(tmp_path, server):
     """An agent in this process."""
     paths = Paths.of(str(tmp_path))
     paths.make()
-    return Agent(Config(server.url, "s1", next(iter(server.keys))), Settings((STOKER,), {}), paths)
+    config = Config(server.url, "s1", next(iter(server.keys)))
+    return Agent(config, Settings((STOKER,), {}), paths, None, StatusFile(paths.state), ServiceManager())
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,7 @@ def test_a_run_whose_thread_or_process_cannot_start_is_reported(server, here, mo
 
     monkeypatch.setattr(active_run.Execution, "execute", execute)
     server.give(server.entry("c1", "true"), server.entry("c2", "true"))
-    here.once()
+    here.once(60, 60)
     for id in ("c1", "c2"):
         values = server.result(id)
         assert values["deploy_status_code"] == 1
@@ -46,7 +49,7 @@ def test_output_that_was_not_sent_yet_is_kept_on_disk(server, here, tmp_path, mo
     monkeypatch.setattr(live, "_LAST_SECONDS", 0.5)
     server.released["logs"].clear()
     server.give(server.entry("c1", f"sleep 0.2; head -c {4 * MB} /dev/zero | tr '\\0' x"))
-    here.once()
+    here.once(60, 60)
     here.tidy()
     assert server.results("c1"), "the report does not wait for the log"
     server.released["logs"].set()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stoker_agent.poll import TRIES, Poller
+from stoker_agent.status import StatusFile
 from stoker_agent.transports import Document
 from stoker_agent.web import Busy, Refused, Unreachable
 from support.waiting import until
@@ -60,7 +63,7 @@ class Following:
     def __init__(self, *sources: Scripted, changes: dict[str, list[Scripted]] | None = None) -> None:
         self.told: list[str] = []
         self._changes = changes or {}
-        self.poller = Poller(sources, self._take, 0.01)
+        self.poller = Poller(sources, self._take, 0.01, StatusFile(Path(os.devnull)))
         self._thread = threading.Thread(target=self.poller.run, daemon=True)
 
     def _take(self, document: Document, source: str) -> Any:

@@ -61,7 +61,8 @@ class Agent:
 
     ``config`` is the enrollment, or None if this server is not enrolled; all documents then come from other sources.
     ``settings`` lists the sources. ``paths`` names the agent's directories. ``credential`` is the key with which the
-    agent verifies published documents; with None, the agent accepts them unverified. ``observer`` records contacts.
+    agent verifies published documents; with None, the agent accepts them unverified. ``observer`` records contacts,
+    ``manager`` is the service manager that has started the agent.
     """
 
     def __init__(
@@ -69,12 +70,11 @@ class Agent:
         config: Optional[Config],
         settings: Settings,
         paths: Paths,
-        credential: Optional[str] = None,
-        *,
-        observer: Optional[StatusFile] = None,
-        manager: Optional[ServiceManager] = None,
+        credential: Optional[str],
+        observer: StatusFile,
+        manager: ServiceManager,
     ) -> None:
-        self._manager = manager or ServiceManager()
+        self._manager = manager
         self._runs = Runs(paths.state)
         #: Runs in progress, by id.
         self._active: Dict[str, ActiveRun] = {}
@@ -154,13 +154,12 @@ class Agent:
         if self._restarts:
             restart(self._paths, self._manager, lambda: bool(select.select([self._wake_reader], [], [], 0)[0]))
 
-    def once(self, report_seconds: Optional[float] = None, facts_seconds: Optional[float] = None) -> Outcome:
+    def once(self, report_seconds: float, facts_seconds: float) -> Outcome:
         """
         Fetch the document, run each new entry and report the results, until the document has no new entry.
 
-        ``report_seconds`` limits each wait for the receivers of the results. With ``facts_seconds``, the agent then
-        sends its facts, and waits so long for the answer. Raises Unusable if no source answers, or if the agent cannot
-        write its files.
+        ``report_seconds`` limits each wait for the receivers of the results. The agent then sends its facts, and waits
+        ``facts_seconds`` for the answer. Raises Unusable if no source answers, or if the agent cannot write its files.
         """
         self.recover()
         self._runs_once = True
@@ -175,7 +174,7 @@ class Agent:
             while self._begin_next(until=lambda: not self._active):
                 pass
             self._outbox.wait(report_seconds)
-        if self._facts is not None and facts_seconds is not None:
+        if self._facts is not None:
             self._facts.report()  # after the runs, which may have changed the facts
             self._outbox.wait(facts_seconds)
         if self._restarts:

@@ -54,18 +54,13 @@ class Channel:
 
 
 def call_once(
-    config: Config,
-    verb: str,
-    path: str,
-    body: Optional[Mapping[str, Any]] = None,
-    seconds: float = SECONDS,
-    limit: Limit = ANSWER,
+    config: Config, verb: str, path: str, body: Optional[Mapping[str, Any]] = None, seconds: float = SECONDS
 ) -> Answer:
     """Send one request, with the JSON ``body``, on a connection of its own. See ``Channel.call``."""
     channel = Channel(config)
     try:
         if body is None:
-            return channel.call(verb, path, seconds=seconds, limit=limit)
-        return channel.call(verb, path, json.dumps(body).encode(), JSON, seconds, limit)
+            return channel.call(verb, path, seconds=seconds)
+        return channel.call(verb, path, json.dumps(body).encode(), JSON, seconds)
     finally:
         channel.close()

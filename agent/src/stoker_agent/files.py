@@ -63,9 +63,9 @@ def create(path: Path, mode: int = 0o600) -> BinaryIO:
         return os.fdopen(folder.create(path.name, mode), "wb")
 
 
-def append(path: Path, data: bytes, mode: int = 0o600) -> None:
+def append(path: Path, data: bytes) -> None:
     """Append to the file and flush it to disk. Raises OSError; a part of the data may then be in the file."""
-    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
@@ -119,18 +119,14 @@ def _diff(path: Path, before: bytes, content: bytes) -> str:
     return "\n".join(difflib.unified_diff(old, new, str(path), str(path), lineterm=""))
 
 
-def make_folder(
-    path: Path, mode: Optional[int] = None, uid: Optional[int] = None, gid: Optional[int] = None, parents: int = 0o755
-) -> None:
+def make_folder(path: Path, mode: Optional[int], uid: Optional[int], gid: Optional[int]) -> None:
     """
-    Create a directory, and set its mode and its owner, each unless it is None. ``parents``: the mode of missing ones.
-
-    Raises UnsafePath and OSError.
+    Create a directory, and set its mode and its owner, each unless it is None. Raises UnsafePath and OSError.
     """
-    with Folder(path.parent, parents) as above:
+    with Folder(path.parent, 0o755) as above:
         if above.inspect(path.name).kind in ("file", "link"):
             above.remove(path.name)
-    with Folder(path, parents) as folder:
+    with Folder(path, 0o755) as folder:
         folder.set_rights(mode, uid, gid)
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Callable, List, Optional, Sequence
 
-from stoker_agent.backoff import LONGEST, RetryTime
+from stoker_agent.backoff import RetryTime
 from stoker_agent.status import StatusFile
 from stoker_agent.transports import Document, Source
 from stoker_agent.web import Refused, Unreachable
@@ -48,8 +48,8 @@ class Poller:
         self,
         sources: Sequence[Source],
         on_document: OnDocument,
-        longest: float = LONGEST,
-        observer: Optional[StatusFile] = None,
+        longest: float,
+        observer: StatusFile,
     ) -> None:
         self._observer = observer
         self._longest = longest
@@ -126,8 +126,7 @@ class Poller:
         if source is not self._current or (way.failures and self._is_outdated):
             source.reset()  # a service whose database was restored has the agent's document again
         document = source.fetch(wait)
-        if self._observer is not None:
-            self._observer.record_contact(source.name)
+        self._observer.record_contact(source.name)
         if source is not self._current:
             _log.info("source.used: documents come from %s now", source.name)
             self._current = source
@@ -141,8 +140,7 @@ class Poller:
                 self._replace(changed)
 
     def _record_failure(self, way: _Way, error: Unreachable) -> None:
-        if self._observer is not None:
-            self._observer.record_failure(way.source.name, error)
+        self._observer.record_failure(way.source.name, error)
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
         way.failures += TRIES if isinstance(error, Refused) else 1

@@ -87,7 +87,7 @@ def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
     status.start(names)
     manager = ServiceManager()
     guard_start(paths, manager)
-    return Agent(config, current, paths, key, observer=status, manager=manager)
+    return Agent(config, current, paths, key, status, manager)
 
 
 def log_to(paths: Paths) -> None:
