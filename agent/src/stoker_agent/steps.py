@@ -227,7 +227,7 @@ class Steps(ReversibleRun):
         """Stop a unit, and disable it unless ``enabled`` says otherwise. Returns whether anything changed."""
         unit = Unit(self, name)
         state = unit.read()
-        self._remember("service", unit.name, **unit.describe())
+        self._remember("service", unit.name, **state.switches)
         return self._control(unit, [*_switch(state, enabled), *(["stop"] if state.is_active else [])])
 
     def _control(self, unit: Unit, verbs: Sequence[str]) -> bool:
@@ -313,7 +313,7 @@ def _check(
 
 def show_unit(unit: str) -> Mapping[str, str]:
     """Return properties of a systemd unit."""
-    return Unit(Commands(), unit).read().properties
+    return Unit(Commands(), unit).read()
 
 
 def fetch(url: str, sha256: str) -> bytes:

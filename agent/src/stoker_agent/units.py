@@ -5,21 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping
 
 from stoker_agent.hook_contract import Commands, HookError
 
 _PROPERTIES = "LoadState,ActiveState,SubState,UnitFileState,RemainAfterExit,NRestarts,Result,Type"
 
 
-class UnitState(NamedTuple):
-    """The properties of a unit."""
-
-    properties: Mapping[str, str]
-
-    def get(self, name: str) -> Optional[str]:
-        """Return a property."""
-        return self.properties.get(name)
+class UnitState(Dict[str, str]):
+    """The properties of a unit, by name."""
 
     @property
     def is_active(self) -> bool:
@@ -45,6 +39,11 @@ class UnitState(NamedTuple):
     def is_switchable(self) -> bool:
         """Whether the unit can be enabled, and is not."""
         return not self.is_enabled and self.get("UnitFileState") not in ("static", "indirect", "generated")
+
+    @property
+    def switches(self) -> Dict[str, bool]:
+        """What ``switch_off`` and ``switch_on`` of the unit restore."""
+        return {"active": self.is_active, "enabled": self.is_enabled}
 
 
 class Unit:
@@ -90,15 +89,9 @@ class Unit:
                 return
             time.sleep(min(0.2, seconds))
 
-    def describe(self) -> Dict[str, Any]:
-        """Return what ``switch_off`` and ``switch_on`` restore."""
-        state = self.read()
-        return {"active": state.is_active, "enabled": state.is_enabled}
-
     def differs(self, before: Mapping[str, Any]) -> bool:
         """Whether the unit is not as it was before."""
-        state = self.read()
-        return (state.is_active, state.is_enabled) != (before["active"], before["enabled"])
+        return self.read().switches != before
 
     def switch_off(self, before: Mapping[str, Any]) -> None:
         """Disable and stop the unit, unless it was enabled or ran before. Raises HookError."""

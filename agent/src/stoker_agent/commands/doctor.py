@@ -61,7 +61,7 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _check_all(options: argparse.Namespace, paths: Paths) -> Iterator[Check]:
-    yield _check_python()
+    yield Check("python", OK, f"{'.'.join(map(str, sys.version_info[:3]))} ({sys.executable})")
     config, running = None, find_process(paths) is not None
     try:
         if paths.config.exists():
@@ -107,13 +107,6 @@ class Check(NamedTuple):
     text: str
     #: What to do, if the check is not ok.
     remedy: str = ""
-
-
-def _check_python() -> Check:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 8):
-        return Check("python", FAILURE, version, "install Python 3.8 or newer")
-    return Check("python", OK, f"{version} ({sys.executable})")
 
 
 def _check_files(paths: Paths, config: Optional[Config]) -> Iterator[Check]:
