@@ -33,8 +33,6 @@ _MARKER = "STOKER_RUN_DIR"
 _PLAN, _ERROR, _EVENTS = "launch.json", "launch-error", "memory-events"
 #: Subdirectory of a run's directory for the files of another user.
 _WORKING = "work"
-#: The controllers of control groups by option.
-_CONTROLLERS = {"memory_max": "memory", "cpu_max": "cpu", "tasks_max": "pids"}
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 — the directories that private_tmp replaces
 
 
@@ -54,9 +52,13 @@ class Launch:
         self._account = _account(options.user)
         #: Whether the run's user is not the agent's own.
         self._is_other_user = self._account.pw_uid != os.geteuid()
-        self._has_scope = options.needs_scope and scopes.SYSTEMD.is_available()
+        limits = [name for name in scopes.LIMITS if getattr(options, name) is not None]
+        enforced = scopes.SYSTEMD.list_enforced() if limits else set()
+        self._has_scope = any(name in enforced for name in limits)
         #: The limits that do not hold, for the option ``limits: best_effort``.
-        self._unenforced = self._list_unenforced()
+        self._unenforced = [name for name in limits if name not in enforced]
+        if options.private_tmp and (os.geteuid() != 0 or self._is_below_tmp()):
+            self._unenforced.append("private_tmp")
         if self._unenforced and options.is_strict:
             raise CannotRun(
                 f"The limits {', '.join(self._unenforced)} cannot be enforced on this server: remove the options, or"
@@ -138,12 +140,6 @@ class Launch:
             return {**values, "deploy_status_reason": f"exceeded memory_max {self._options.memory_max}"}
         return dict(values)
 
-    def _list_unenforced(self) -> List[str]:
-        names = [] if self._has_scope else [name for name in _CONTROLLERS if getattr(self._options, name) is not None]
-        if self._options.private_tmp and (os.geteuid() != 0 or self._is_below_tmp()):
-            names.append("private_tmp")
-        return names
-
     def _is_below_tmp(self) -> bool:
         """Whether a private /tmp would hide files that the run needs."""
         needed = (self._folder, Path(sys.executable), Path(stoker_agent.__file__))
@@ -189,14 +185,12 @@ class Launch:
         """Return the command that runs ``argv`` with the run's user, limits and environment. Raises OSError."""
         options, plan = self._options, self._folder / _PLAN
         tmp = {"TMPDIR": str(self._make_tmp())} if options.private_tmp else {}
-        limits = [name for name in _CONTROLLERS if self._has_scope and getattr(options, name) is not None]
         content = {
             "argv": argv,
             "environment": {**environment, **tmp},
             "user": self._account[:4] if self._is_other_user else None,
             "nice": options.nice,
             "mounts_tmp": options.private_tmp and "private_tmp" not in self._unenforced,
-            "controllers": {_CONTROLLERS[name]: name for name in limits},
             "is_strict": options.is_strict,
             "error": str(self._folder / _ERROR),
         }

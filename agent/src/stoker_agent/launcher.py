@@ -18,14 +18,6 @@ CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent.launcher
 _NEWNS, _BIND, _REC, _SLAVE = 0x20000, 0x1000, 0x4000, 0x80000
 #: The code of a program that could not be started, as in shells.
 _NOT_STARTED = 126
-#: The files with a control group's limit, by controller: version 2, version 1.
-_LIMITS = {
-    "memory": ("memory.max", "memory.limit_in_bytes"),
-    "cpu": ("cpu.max", "cpu.cfs_quota_us"),
-    "pids": ("pids.max", "pids.max"),
-}
-#: Version 1 shows a missing memory limit as a number close to 2**63.
-_UNLIMITED = 2**62
 
 
 class _Failure(Exception):
@@ -48,7 +40,6 @@ def main(path: str) -> NoReturn:
 
 
 def _apply(plan: Mapping[str, Any]) -> None:
-    _check_control_group(plan["controllers"], is_strict=plan["is_strict"])
     if plan["mounts_tmp"]:
         _mount_tmp(plan)
     if plan["nice"] is not None:
@@ -69,28 +60,6 @@ def _give_up(limit: str, reason: str, *, is_strict: bool) -> None:
             " limits to best_effort"
         )
     print(f"stoker-agent: the limit {limit} is not enforced: {reason}", file=sys.stderr, flush=True)
-
-
-def _check_control_group(controllers: Mapping[str, str], *, is_strict: bool) -> None:
-    """Check that systemd's limits hold. ``controllers``: the option's name by the name of its controller."""
-    if not controllers:
-        return
-    groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    for controller, option in controllers.items():
-        if not any(_is_limited(controller, names, path) for _, names, path in groups):
-            _give_up(option, f"the kernel has no control group with the controller {controller}", is_strict=is_strict)
-
-
-def _is_limited(controller: str, names: str, path: str) -> bool:
-    """Whether the control group ``path`` limits the controller. ``names`` are its controllers; none in version 2."""
-    if names and controller not in names.split(","):
-        return False
-    file = _LIMITS[controller][1 if names else 0]
-    try:
-        limit = Path(f"/sys/fs/cgroup/{names}{path}/{file}").read_text().split()[0]
-    except (OSError, IndexError):
-        return False
-    return limit.isdigit() and int(limit) < _UNLIMITED
 
 
 def _mount_tmp(plan: Mapping[str, Any]) -> None:

@@ -46,11 +46,6 @@ class RunOptions(NamedTuple):
         """Whether the run needs no launcher."""
         return self._replace(is_strict=True) == RunOptions()
 
-    @property
-    def needs_scope(self) -> bool:
-        """Whether a limit holds for all processes of the run together, as only a control group can."""
-        return any(limit is not None for limit in (self.memory_max, self.cpu_max, self.tasks_max))
-
 
 def _user(value: Any) -> str:
     if not isinstance(value, str) or not value:

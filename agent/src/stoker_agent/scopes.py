@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, List, Sequence
+from typing import Dict, List, Sequence, Set
 
 from stoker_agent.run_options import RunOptions
 
 _log = logging.getLogger("stoker-agent")
 _PROBE_SECONDS = 10.0
 _BOOTED = Path("/run/systemd/system")
+_SYSTEMD_RUN = ("systemd-run", "--scope", "--quiet", "--collect")
 
 #: Runs the command in its arguments, and writes the memory events of its own control group to the file $1 afterwards.
 #: The group disappears with its last process. TERM must not end the shell before the command ends.
@@ -27,31 +28,51 @@ esac; done </proc/self/cgroup >"$report" 2>/dev/null
 exit $code"""
 
 
+#: Shows the limits that hold in its own control group, of version 2 or 1.
+_SHOW_LIMITS = """while IFS=: read -r _ names path; do
+cd "/sys/fs/cgroup/$names$path" 2>/dev/null || continue
+grep -Hs . memory.max memory.limit_in_bytes cpu.max cpu.cfs_quota_us pids.max
+done </proc/self/cgroup; exit 0"""
+#: By option: the files with its limit, of both versions.
+LIMITS = {
+    "memory_max": {"memory.max", "memory.limit_in_bytes"},
+    "cpu_max": {"cpu.max", "cpu.cfs_quota_us"},
+    "tasks_max": {"pids.max"},
+}
+#: Version 1 shows a missing memory limit as a number close to 2**63.
+_UNLIMITED = 2**62
+
+
 class Systemd:
     """The systemd of this machine. One process asks it once; a failure is asked again for every run."""
 
     def __init__(self) -> None:
-        self._works = False
+        self._enforced: Set[str] = set()
 
-    def is_available(self) -> bool:
-        """Whether systemd creates scopes for the agent."""
-        if not self._works and os.geteuid() == 0 and _BOOTED.is_dir() and shutil.which("systemd-run"):
-            self._works = _probe()
-        return self._works
+    def list_enforced(self) -> Set[str]:
+        """Return the options whose limits hold in the scopes that systemd creates for the agent."""
+        if not self._enforced and os.geteuid() == 0 and _BOOTED.is_dir() and shutil.which("systemd-run"):
+            self._enforced = _probe()
+        return self._enforced
 
 
-def _probe() -> bool:
+def _probe() -> Set[str]:
+    """Create a scope with all limits. systemd ignores those whose controllers the kernel does not have."""
+    properties = _properties(RunOptions(memory_max="64M", cpu_max="50%", tasks_max=16))
     try:
-        command = ["systemd-run", "--scope", "--quiet", "--collect", "-p", "TasksMax=16", "true"]
+        command = [*_SYSTEMD_RUN, *properties, "--", "/bin/sh", "-c", _SHOW_LIMITS]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning("scope.unavailable: systemd-run fails: %s", error)
-        return False
+        return set()
     if done.returncode:
         _log.warning("scope.unavailable: systemd-run fails: %s", done.stderr.decode("utf-8", "replace").strip())
-    return done.returncode == 0
+        return set()
+    limits = (line.partition(":") for line in done.stdout.decode().splitlines())
+    limited = {file for file, _, limit in limits if limit.split()[0].isdigit() and int(limit.split()[0]) < _UNLIMITED}
+    return {option for option, files in LIMITS.items() if files & limited}
 
 
 def wrap(argv: Sequence[str], id: str, options: RunOptions, report: Path) -> List[str]:
@@ -60,13 +81,12 @@ def wrap(argv: Sequence[str], id: str, options: RunOptions, report: Path) -> Lis
 
     ``id`` is that of the run. The memory events of the scope go to the file ``report``.
     """
-    properties = [f"--property={name}={value}" for name, value in _properties(options).items()]
     unit = f"--unit=stoker-run-{id}-{time.time_ns():x}"
-    systemd_run = ["systemd-run", "--scope", "--quiet", "--collect", unit, *properties, "--"]
-    return [*systemd_run, "/bin/sh", "-c", _SUPERVISOR, "stoker-run", str(report), *argv]
+    supervisor = ["/bin/sh", "-c", _SUPERVISOR, "stoker-run", str(report)]
+    return [*_SYSTEMD_RUN, unit, *_properties(options), "--", *supervisor, *argv]
 
 
-def _properties(options: RunOptions) -> Dict[str, str]:
+def _properties(options: RunOptions) -> List[str]:
     properties: Dict[str, str] = {}
     if options.memory_max is not None:
         properties.update(MemoryMax=options.memory_max, MemorySwapMax="0")
@@ -74,7 +94,7 @@ def _properties(options: RunOptions) -> Dict[str, str]:
         properties.update(CPUQuota=options.cpu_max)
     if options.tasks_max is not None:
         properties.update(TasksMax=str(options.tasks_max + 1))  # the supervisor is a task of the scope
-    return properties
+    return [f"--property={name}={value}" for name, value in properties.items()]
 
 
 def has_exceeded_memory(report: Path) -> bool:
