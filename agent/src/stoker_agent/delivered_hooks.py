@@ -13,11 +13,13 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional, Union
 
 from stoker_agent.backoff import Backoff
+from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.files import write
+from stoker_agent.hook_contract import append_progress
 from stoker_agent.programs import CannotRun, group_name, inputs, option, parse_seconds
 from stoker_agent.termination import Control
 from stoker_agent.web import Limit, Refused, Unreachable, Web
@@ -83,9 +85,12 @@ class DeliveredHooks:
         """Fetch and verify the hook; None if the run is to stop. Raises CannotRun."""
         seconds = parse_seconds(inputs(entry).get("deploy_timeout")) or _FETCH_SECONDS
         until, backoff, attempt = time.monotonic() + seconds, Backoff(_LONGEST_PAUSE), 0
+        progress = folder / "progress"
         while control.why is None:
             attempt += 1
-            _report(folder, f"fetching the hook {hook.url}" + (f", attempt {attempt}" if attempt > 1 else ""))
+            append_progress(
+                progress, None, f"fetching the hook {hook.url}" + (f", attempt {attempt}" if attempt > 1 else "")
+            )
             try:
                 return self._fetch_once(hook, min(_REQUEST_SECONDS, max(1.0, until - time.monotonic())))
             except Refused as error:
@@ -94,25 +99,21 @@ class DeliveredHooks:
                 problem, pause = str(error), backoff.next(error.retry_after)
             if time.monotonic() + pause >= until:
                 raise CannotRun(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
-            _report(folder, f"the hook {hook.url} cannot be fetched: {problem}")
+            append_progress(progress, None, f"the hook {hook.url} cannot be fetched: {problem}")
             control.wait(pause)
         return None
 
     def _fetch_once(self, hook: Hook, seconds: float) -> bytes:
         """Raises Unreachable if another attempt may succeed, Refused or CannotRun otherwise."""
-        url = hook.url
-        headers: Dict[str, str] = {}
-        if url.startswith("/"):
+        client: Union[Channel, Web] = Web(self._ca_file)
+        if hook.url.startswith("/"):
             if self._config is None:
-                raise CannotRun(f"The hook {url} is stored in Stoker, and this machine is not enrolled")
-            url, headers = self._config.url.rstrip("/") + url, {"Authorization": f"Bearer {self._config.key}"}
-        web = Web(self._ca_file)
+                raise CannotRun(f"The hook {hook.url} is stored in Stoker, and this machine is not enrolled")
+            client = Channel(self._config)
         try:
-            answer = web.call(
-                "GET", url, headers=headers, seconds=seconds, limit=Limit("the hook", LONGEST, is_timed=True)
-            )
+            answer = client.call("GET", hook.url, seconds=seconds, limit=Limit("the hook", LONGEST, is_timed=True))
         finally:
-            web.close()
+            client.close()
         if answer.status != 200:
             raise Refused(f"the server answered {answer.summary()}")
         digest = hashlib.sha256(answer.body).hexdigest()
@@ -158,9 +159,3 @@ def _link(path: Path, entry: Mapping[str, Any], folder: Path) -> Path:
         target.unlink()
     os.link(str(path), str(target))
     return directory
-
-
-def _report(folder: Path, message: str) -> None:
-    """Report progress, as a hook does."""
-    with (folder / "progress").open("a", encoding="utf-8", errors="replace") as file:
-        file.write(message.replace("\n", " ") + "\n")

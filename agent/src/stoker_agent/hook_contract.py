@@ -193,9 +193,7 @@ class Commands:
         """Report progress: a percentage, a message, or both. Best effort."""
         path = os.environ.get("STOKER_PROGRESS")
         if path:
-            words = [*([] if percent is None else [str(percent)]), message.replace("\n", " ")]
-            with open(path, "a", encoding="utf-8", errors="replace") as file:
-                file.write(" ".join(words) + "\n")
+            append_progress(Path(path), percent, message)
 
 
 class HookRun(Commands):
@@ -420,6 +418,13 @@ def choose_state(settings: Mapping[str, Any], states: Sequence[str]) -> str:
     if state not in states:
         raise HookError(f"state must be one of {', '.join(states)}, not {state!r}")
     return state
+
+
+def append_progress(path: Path, percent: Optional[int], message: str) -> None:
+    """Report progress in the file of a run, as every hook may do. Raises OSError."""
+    words = [*([] if percent is None else [str(percent)]), message.replace("\n", " ")]
+    with path.open("a", encoding="utf-8", errors="replace") as file:
+        file.write(" ".join(words) + "\n")
 
 
 def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, Any]:
