@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stoker_agent import backoff
 from stoker_agent.poll import TRIES, Poller
 from stoker_agent.status import StatusFile
 from stoker_agent.transports import Document
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("short_pauses")
 class Scripted:
     """A source that does what it is told; it has news when its document was put there, or after a reset."""
 
-    def __init__(self, name: str, pause: float = 0.005) -> None:
+    def __init__(self, name: str, pause: float | None = 0.005) -> None:
         self.name = name
         self.pause = pause
         self.error: Exception | None = None
@@ -31,7 +32,6 @@ class Scripted:
         self.document = Document([{"id": name}], {})
         self.fresh = True
         self.fetched = 0
-        self.hurried = 0
         self.closed = False
 
     def fetch(self, wait: float) -> Document | None:
@@ -44,12 +44,6 @@ class Scripted:
         fresh, self.fresh = self.fresh, False
         return self.document if fresh else None
 
-    def come_again(self, news: bool) -> float:
-        return self.pause
-
-    def hurry(self) -> None:
-        self.hurried += 1
-
     def reset(self) -> None:
         self.fresh = True
 
@@ -60,10 +54,12 @@ class Scripted:
 class Following:
     """A poller, and what it told. ``changes`` are the sources to use after the document of a source."""
 
-    def __init__(self, *sources: Scripted, changes: dict[str, list[Scripted]] | None = None) -> None:
+    def __init__(
+        self, *sources: Scripted, changes: dict[str, list[Scripted]] | None = None, longest: float = 0.01
+    ) -> None:
         self.told: list[str] = []
         self._changes = changes or {}
-        self.poller = Poller(sources, self._take, 0.01, StatusFile(Path(os.devnull)))
+        self.poller = Poller(sources, self._take, longest, StatusFile(Path(os.devnull)))
         self._thread = threading.Thread(target=self.poller.run, daemon=True)
 
     def _take(self, document: Document, source: str) -> Any:
@@ -143,7 +139,33 @@ def test_hurry_polls_a_source_at_once(follow):
     for turn in range(2, 5):
         following.poller.hurry()
         until(lambda turn=turn: first.fetched == turn)
-    assert first.hurried == 3
+
+
+def test_pauses_grow_up_to_the_interval_and_are_short_again_after_news_or_an_accepted_result():
+    source = Scripted("first", pause=None)
+    poller = Following(source, longest=30.0).poller
+    pauses: list[float] = []
+
+    class Skipped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0.0)
+            poller._ways[0].due = 0.0
+            return True
+
+    def poll(count: int) -> list[float]:
+        pauses.clear()
+        while len(pauses) < count:
+            poller._turn()
+        return pauses
+
+    poller._wake = Skipped()
+    assert poll(16)[0] <= backoff.SHORTEST
+    assert 1.0 < pauses[-1] <= 30.0
+    source.fresh = True
+    assert poll(1)[0] <= backoff.SHORTEST
+    poll(5)
+    poller.hurry()
+    assert poll(1)[0] <= backoff.SHORTEST
 
 
 def test_a_source_that_was_away_returns_its_document_after_an_accepted_result():

@@ -40,7 +40,8 @@ class Poller:
     """
     Polls sources in order of preference.
 
-    ``on_document`` receives each new document. ``longest`` is the longest pause in seconds between two retries.
+    ``on_document`` receives each new document. ``longest`` is the longest pause in seconds between two polls
+    without changes, or two retries.
     ``observer`` learns of every answer and of every failure.
     """
 
@@ -96,7 +97,7 @@ class Poller:
             self._hurried = False
             for way in self._ways:
                 if not way.failures:
-                    way.source.hurry()
+                    way.backoff.reset()
                     way.due = min(way.due, now)
         candidates = self._candidates()
         # min() returns the first of several sources that are due at the same time
@@ -130,9 +131,10 @@ class Poller:
         if source is not self._current:
             _log.info("source.used: documents come from %s now", source.name)
             self._current = source
-        way.failures = 0
-        way.backoff.reset()
-        way.due = time.monotonic() + source.come_again(document is not None)
+        if way.failures or document is not None:
+            way.failures = 0
+            way.backoff.reset()
+        way.due = time.monotonic() + (way.backoff.next() if source.pause is None else source.pause)
         if document is not None:
             self._is_outdated = False
             changed = self._on_document(document, source.name)
@@ -143,6 +145,8 @@ class Poller:
         self._observer.record_failure(way.source.name, error)
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
+        if not way.failures:
+            way.backoff.reset()
         way.failures += TRIES if isinstance(error, Refused) else 1
         way.postpone(error)
 

@@ -35,7 +35,7 @@ class SourceSet:
         self._unkept = False
         self._enrolled = config is not None
         verifier = Verifier(credential, paths.state, self._report_refusal) if credential else None
-        self._making = Making(config, paths.hooks, settings.polling, settings.ca_file, verifier)
+        self._making = Making(config, paths.hooks, settings.ca_file, verifier)
         self._made: Dict[str, Source] = {name: self._make(settings, name) for name in settings.usable(self._enrolled)}
 
     @property

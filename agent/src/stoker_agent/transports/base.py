@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.config import Config
 from stoker_agent.keystone import LoginRejected
 from stoker_agent.reports import REPORT
@@ -40,8 +39,6 @@ class Making(NamedTuple):
 
     config: Optional[Config] = None
     hooks: Path = Path()
-    #: The longest pause in seconds between two polls without changes.
-    polling: float = LONGEST
     ca_file: Optional[str] = None
     #: Verifies published documents; with None, the agent has no key and accepts them unverified.
     verifier: Optional[Verifier] = None
@@ -52,7 +49,7 @@ class Source:
     Fetches documents by one metadata transport. ``section`` has its settings in os-collect-config.
 
     A source whose service cannot tell whether the document has changed implements ``read`` and ``parse``; others
-    override ``fetch`` and ``reset``. Between two calls, pauses grow until a document changes::
+    override ``fetch`` and ``reset``::
 
         class File(Source):
             name = "file"
@@ -71,12 +68,13 @@ class Source:
     name = ""
     #: The required keys of the section.
     needed: Tuple[str, ...] = ()
+    #: Seconds until the next ``fetch``, if the service states them; None: they grow until the document changes.
+    pause: Optional[float] = None
 
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
         self._web = Web(ca_file(section, making.ca_file))
         self._seconds = seconds(section)
         self._verifier = making.verifier
-        self._backoff = Backoff(making.polling)
         #: What ``read`` returned for the last document.
         self._last: Any = None
 
@@ -110,16 +108,6 @@ class Source:
     def parse(self, content: Any) -> Document:
         """Return the document in what ``read`` has returned. Raises Unreachable."""
         raise NotImplementedError
-
-    def come_again(self, news: bool) -> float:
-        """Return the seconds until the next ``fetch``. ``news``: whether the last one returned a document."""
-        if news:
-            self._backoff.reset()
-        return self._backoff.next()
-
-    def hurry(self) -> None:
-        """Poll soon, because a change is expected."""
-        self._backoff.reset()
 
     def close(self) -> None:
         """Close connections. A later ``fetch`` opens them again."""

@@ -30,8 +30,8 @@ class Stoker(Source):
         self._own_hooks = making.hooks
         self._etag: Optional[str] = None
         self._wait = _FIRST_WAIT
-        #: The server's Retry-After in seconds.
-        self._pause = 0.0
+        #: The server's Retry-After: otherwise, the next long poll begins at once.
+        self.pause = 0.0
         self._is_pending = False
 
     def fetch(self, wait: float) -> Optional[Document]:
@@ -42,7 +42,7 @@ class Stoker(Source):
         if self._etag is not None:
             headers["If-None-Match"] = self._etag
             seconds = math.ceil(min(wait, self._wait))
-        self._pause = 0.0
+        self.pause = 0.0
         answer = self._channel.call(
             "GET", f"/agent/v1/document?wait={seconds}", headers=headers, seconds=seconds + 20.0, limit=DOCUMENT
         )
@@ -57,7 +57,7 @@ class Stoker(Source):
             raise Refused("the server refuses this agent's key: was this server deleted, or enrolled again?")
         if answer.status != 304:
             raise Unreachable(f"the server answered {answer.status}")
-        self._pause = answer.retry_after
+        self.pause = answer.retry_after
         return None
 
     def _await_approval(self, wait: float) -> None:
@@ -71,17 +71,10 @@ class Stoker(Source):
             raise Refused("the server was not approved: its key is refused")
         if answer.status != 200:
             raise Unreachable(f"the server answered {answer.status}")
-        self._pause = answer.retry_after
+        self.pause = answer.retry_after
         if b"PENDING" not in answer.body:
             self._is_pending = False
             _log.info("approval.granted: this server is approved")
-
-    def come_again(self, news: bool) -> float:
-        """Return the pause that the server requested, usually 0."""
-        return self._pause
-
-    def hurry(self) -> None:
-        """Do nothing: the long poll returns at the change itself."""
 
     def reset(self) -> None:
         """Return the document at the next ``fetch`` in any case."""
