@@ -59,8 +59,6 @@ def call_once(
     """Send one request, with the JSON ``body``, on a connection of its own. See ``Channel.call``."""
     channel = Channel(config)
     try:
-        if body is None:
-            return channel.call(verb, path, seconds=seconds)
-        return channel.call(verb, path, json.dumps(body).encode(), JSON, seconds)
+        return channel.call(verb, path, None if body is None else json.dumps(body).encode(), JSON, seconds)
     finally:
         channel.close()

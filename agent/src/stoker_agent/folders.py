@@ -15,8 +15,7 @@ import pwd
 import shutil
 import stat
 from pathlib import Path
-from types import TracebackType
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Type
+from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 #: A directory on the way needs no right to be listed.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,9 +61,7 @@ class Folder:
     def __enter__(self) -> "Folder":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
     def inspect(self, name: str) -> State:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
-import time
+import threading
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
@@ -34,7 +33,6 @@ def read_output(argv: Sequence[str], seconds: float, most: int) -> bytes:
 
     Raises OSError if the program does not start, fails, takes more than ``seconds`` or prints more than ``most`` bytes.
     """
-    deadline = time.monotonic() + seconds
     process = subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,
@@ -44,30 +42,29 @@ def read_output(argv: Sequence[str], seconds: float, most: int) -> bytes:
         start_new_session=True,
     )
     assert process.stdout is not None
-    data = b""
+    limit = threading.Timer(seconds, _kill_session, (process,))
+    limit.start()
     try:
-        while True:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise OSError(f"no end within {seconds:g} s")
-            chunk = os.read(process.stdout.fileno(), 65536)
-            if not chunk:
-                break
-            data += chunk
-            if len(data) > most:
-                raise OSError(f"more than {most} bytes of output")
-        code = process.wait(max(0.1, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise OSError(f"no end within {seconds:g} s") from None
+        data = process.stdout.read(most + 1)
+        if len(data) > most:
+            raise OSError(f"more than {most} bytes of output")
+        code = process.wait()
     finally:
-        # Children of the program may still hold the pipe open.
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
+        limit.cancel()
+        _kill_session(process)
         process.stdout.close()
         process.wait()
+    if code == -signal.SIGKILL:
+        raise OSError(f"no end within {seconds:g} s")
     if code != 0:
         raise OSError(f"exit code {code}")
     return data
+
+
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program with its children, which may hold its output open."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def list_programs() -> List[str]:
