@@ -111,6 +111,20 @@ def test_logs_follow_the_agent_and_a_run_until_its_end(agent, server):
     assert process.returncode == 0
 
 
+def test_logs_follow_the_log_over_a_rotation(agent):
+    log = agent.root / "logs" / "agent.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("first\n")
+    with following(agent) as process:
+        assert process.stdout.readline() == "first\n"
+        with log.open("a") as file:
+            file.write("second\n")
+        log.rename(log.with_name("agent.log.1"))
+        log.write_text("third\n")
+        assert [process.stdout.readline() for _ in range(2)] == ["second\n", "third\n"]
+        process.send_signal(signal.SIGINT)
+
+
 @pytest.mark.parametrize(("code", "exit_code"), [(0, 0), (7, run_once.RUNS_FAILED)])
 def test_a_single_pass_runs_what_follows_and_exits_with_the_outcome(agent, server, code, exit_code):
     server.released["signal"].clear()

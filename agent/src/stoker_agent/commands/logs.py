@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, NamedTuple
+from typing import BinaryIO, Callable, Dict, List
 
 from stoker_agent.config import Paths, Unusable
 from stoker_agent.terminal import byte_writer
@@ -15,13 +17,6 @@ _EVERY_SECONDS = 0.5
 _CHUNK = 64 * 1024
 #: The agent keeps two older files (``commands.run``).
 _OLDER = (".2", ".1", "")
-
-
-class _Place(NamedTuple):
-    """How far a file was printed. A rotated log has another inode."""
-
-    inode: int
-    offset: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +30,16 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
     """Print the log. Raises Unusable if there is none."""
     if options.run:
         folder = _find_run(paths, options.run)
-        places = {file: _print_tail([file], options.lines) for file in (folder / "stdout", folder / "stderr")}
+        handles = {file: _print_tail([file], options.lines) for file in (folder / "stdout", folder / "stderr")}
         if options.follow:
-            _follow(places, (folder / "result.json").exists)
+            _follow(handles, (folder / "result.json").exists)
         return 0
     log = paths.log_file
     if not log.exists():
         raise Unusable(f"there is no log yet: {log}")
-    place = _print_tail([log.with_name(log.name + suffix) for suffix in _OLDER], options.lines)
+    handle = _print_tail([log.with_name(log.name + suffix) for suffix in _OLDER], options.lines)
     if options.follow:
-        _follow({log: place}, lambda: False)
+        _follow({log: handle}, lambda: False)
     return 0
 
 
@@ -62,46 +57,36 @@ def _find_run(paths: Paths, id: str) -> Path:
     return runs / names[0]
 
 
-def _print_tail(files: List[Path], lines: int) -> _Place:
-    """Print the last ``lines`` lines of the files, which follow each other. Return the place in the last file."""
-    inode = _inode(files[-1])
-    texts = [file.read_bytes() if file.exists() else b"" for file in files]
-    tail = b"".join(texts).splitlines(keepends=True)[-lines:] if lines > 0 else []
+def _print_tail(files: List[Path], lines: int) -> BinaryIO:
+    """Print the last ``lines`` lines of the files, which follow each other. Return the last file, open at its end."""
+    older = [file.read_bytes() for file in files[:-1] if file.exists()]
+    handle = (files[-1] if files[-1].exists() else Path(os.devnull)).open("rb")
+    texts = b"".join([*older, handle.read()])
+    tail = texts.splitlines(keepends=True)[-lines:] if lines > 0 else []
     byte_writer()(b"".join(tail).replace(b"\0", b""))  # a hole of an output file reads as zero bytes
     sys.stdout.flush()
-    return _Place(inode, len(texts[-1]))
+    return handle
 
 
-def _follow(places: Dict[Path, _Place], is_over: Callable[[], bool]) -> None:
-    """Print what is added to the files until ``is_over`` returns true. A rotated file is read from its beginning."""
+def _follow(handles: Dict[Path, BinaryIO], is_over: Callable[[], bool]) -> None:
+    """Print what is added to the files until ``is_over`` returns true, and a new file that takes the place of one."""
     while True:
         over = is_over()
-        for file, place in places.items():
-            inode = _inode(file)
-            offset = place.offset if inode == place.inode else 0
-            places[file] = _Place(inode, offset + _copy(file, offset))
+        for path, handle in handles.items():
+            _copy(handle)
+            with contextlib.suppress(FileNotFoundError):  # within a rotation
+                if not os.path.samestat(path.stat(), os.fstat(handle.fileno())):
+                    handles[path] = path.open("rb")
+                    handle.close()
+                    _copy(handles[path])
         if over:
             return
         time.sleep(_EVERY_SECONDS)
 
 
-def _inode(file: Path) -> int:
-    try:
-        return file.stat().st_ino
-    except FileNotFoundError:
-        return 0
-
-
-def _copy(file: Path, offset: int) -> int:
-    """Write the file from ``offset`` to standard output, and return the number of bytes."""
-    count, write = 0, byte_writer()
-    try:
-        with file.open("rb") as source:
-            source.seek(offset)
-            while chunk := source.read(_CHUNK):
-                write(chunk)
-                count += len(chunk)
-    except FileNotFoundError:
-        return 0
+def _copy(handle: BinaryIO) -> None:
+    """Write the rest of the file to standard output."""
+    write = byte_writer()
+    while chunk := handle.read(_CHUNK):
+        write(chunk)
     sys.stdout.flush()
-    return count
