@@ -89,13 +89,12 @@ class Memory:
     @classmethod
     def of_environment(cls) -> "Memory":
         """Return the memory of the run whose hook has started this process."""
-        words = json.loads(os.environ[_VARIABLE])
-        return cls(Path(words["folder"]), words["deployment"], words["resource"], is_trigger=words["is_trigger"])
+        folder, deployment, resource, is_trigger = json.loads(os.environ[_VARIABLE])
+        return cls(Path(folder), deployment, resource, is_trigger=is_trigger)
 
     def to_environment(self) -> Dict[str, str]:
         """Return the variable that ``of_environment`` reads."""
-        words = {"folder": str(self._folder), "deployment": self._deployment, "resource": self._resource}
-        return {_VARIABLE: json.dumps({**words, "is_trigger": self._is_trigger})}
+        return {_VARIABLE: json.dumps([str(self._folder), self._deployment, self._resource, self._is_trigger])}
 
     def remember(self, kind: str, name: str, **before: Any) -> None:
         """

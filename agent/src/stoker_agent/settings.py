@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -21,6 +22,9 @@ from stoker_agent.files import write_json
 from stoker_agent.transports import LOCAL, SOURCES, STOKER
 
 _log = logging.getLogger("stoker-agent")
+
+#: A line of a file in the INI format.
+_OPTION = re.compile(r"(?P<name>[^=:]*)[=:]\s*(?P<value>.*)")
 
 Sections = Dict[str, Dict[str, Any]]
 Value = Union[str, List[str]]
@@ -142,42 +146,31 @@ def read_ini(text: str) -> Dict[str, Dict[str, Value]]:
     ``-`` in an option's name becomes ``_``. A repeated option has a list of its values. Invalid lines are ignored, so
     that an error in the file does not prevent the agent's start.
     """
-    sections: Dict[str, Dict[str, Value]] = {}
-    section = sections.setdefault("DEFAULT", {})
-    key = ""
+    sections: Dict[str, Dict[str, List[str]]] = {"DEFAULT": {}}
+    section, key = sections["DEFAULT"], ""
     for line in text.splitlines():
         plain = line.strip()
+        option = _OPTION.fullmatch(plain)
         if not plain or plain[0] in "#;":
             continue
         if plain.startswith("[") and plain.endswith("]"):
             section, key = sections.setdefault(plain[1:-1].strip(), {}), ""
         elif line[0].isspace() and key:
-            _add_value(section, key, plain)
-        elif "=" in plain or ":" in plain:
-            name, value = _split_option(plain)
-            key = name.strip().replace("-", "_").lower()
-            if value.strip():
-                _add_value(section, key, value.strip())
-    return sections
+            section.setdefault(key, []).append(plain)
+        elif option:
+            key = option["name"].strip().replace("-", "_").lower()
+            if option["value"]:
+                section.setdefault(key, []).append(option["value"])
+    return {
+        name: {key: values[0] if len(values) == 1 else values for key, values in options.items()}
+        for name, options in sections.items()
+    }
 
 
 def parse_list(value: Value) -> List[str]:
     """Split a list value: one item per line, or items separated by commas."""
     lines = value if isinstance(value, list) else [value]
     return [word.strip() for line in lines for word in line.split(",") if word.strip()]
-
-
-def _split_option(line: str) -> List[str]:
-    at = min(place for place in (line.find("="), line.find(":")) if place >= 0)
-    return [line[:at], line[at + 1 :]]
-
-
-def _add_value(section: Dict[str, Value], key: str, value: str) -> None:
-    before = section.get(key)
-    if before is None:
-        section[key] = value
-    else:
-        section[key] = [*(before if isinstance(before, list) else [before]), value]
 
 
 def _read(text: str) -> Mapping[str, Mapping[str, Any]]:
