@@ -180,16 +180,6 @@ def test_resolving_a_type_twice_gives_the_same_type(entries: dict[str, Any], nam
         assert registry.resolve(meant) == meant
 
 
-@settings(max_examples=100)
-@given(registries, registries, types)
-def test_merged_registries_prefer_the_later_one(one: dict[str, Any], two: dict[str, Any], name: str) -> None:
-    merged = Registry(one).merge(Registry(two))
-    assert merged == Registry(one | two)
-    two_exact = Registry({key: target for key, target in two.items() if key == name})
-    if name in two and two[name] in (None, name):
-        assert merged.resolve(name) == two_exact.resolve(name)
-
-
 @pytest.mark.parametrize(
     ("names", "words"),
     [

@@ -87,12 +87,31 @@ EXAMPLES: list[tuple[dict[str, Any], Any]] = [
     ({"yaql": {"expression": "$.data.items().select($[0])", "data": {"a": 1}}}, ["a"]),
     ({"yaql": {"expression": "$.data"}}, {}),
     ({"yaql": {"expression": "dict($.data.select([$, 1]))", "data": ["x"]}}, {"x": 1}),
+    ({"str_replace": {"template": "$a and $ab", "params": {"$a": "1", "$ab": "2"}}}, "1 and 2"),
+    ({"str_replace": {"template": "ab", "params": {"a": "b", "b": "c"}}}, "bc"),
+    ({"str_replace": {"template": "abcd", "params": {"ab": "1", "bcd": "2"}}}, "a2"),
+    ({"str_replace": {"template": "aXa", "params": {"a": "aa"}}}, "aaXaa"),
+    ({"str_replace": {"template": "x", "params": {}}}, "x"),
+    ({"str_replace": {"template": "a b c d", "params": {"a": None, "b": True, "c": 1, "d": 1.5}}}, " True 1 1.5"),
+    (
+        {"str_replace": {"template": "m l", "params": {"m": {"b": 1, "a": "é"}, "l": [1, None]}}},
+        '{"a": "\\u00e9", "b": 1} [1, null]',
+    ),
+    ({"list_join": [",", ["a", "b"]]}, "a,b"),
+    ({"list_join": ["", []]}, ""),
+    ({"list_join": [", ", ["a"], None, ["b", None]]}, "a, b, "),
+    ({"list_join": ["-", [{"b": 1, "a": 2}, ["x"]]]}, '{"a": 2, "b": 1}-["x"]'),
+    ({"list_join": [{"get_param": "comma"}, {"get_param": "list"}]}, "x"),
 ]
+
+
+def scope() -> World:
+    return World(NEWEST, parameters={"comma": ",", "list": ["x"], "text": "ab"}, facades={"metadata": {"m": 1}})
 
 
 @pytest.mark.parametrize(("call", "value"), EXAMPLES)
 def test_functions_return_these_values(call: dict[str, Any], value: Any) -> None:
-    assert hot.evaluate(call, World(NEWEST, facades={"metadata": {"m": 1}})) == value
+    assert hot.evaluate(call, scope()) == value
 
 
 @pytest.mark.parametrize(
@@ -133,11 +152,25 @@ def test_functions_return_these_values(call: dict[str, Any], value: Any) -> None
         ({"yaql": {"expression": "$.data.", "data": 1}}, "yaql"),
         ({"yaql": {"expression": "range(100000)", "data": 1}}, "yaql"),
         ({"yaql": {"expression": "$.data.nothing()", "data": 1}}, "nothing"),
+        ({"str_replace": {"template": "x"}}, "exactly"),
+        ({"str_replace": {"template": "x", "params": {}, "more": 1}}, "exactly"),
+        ({"str_replace": {"template": ["x"], "params": {}}}, "template must be text, not a list"),
+        ({"str_replace": {"template": {"get_param": "list"}, "params": {}}}, "template must be text, not a list"),
+        ({"str_replace": {"template": "x", "params": ["x"]}}, "params must be a map, not a list"),
+        ({"str_replace": {"template": "x", "params": {"get_param": "list"}}}, "params must be a map, not a list"),
+        ({"str_replace": {"template": "x", "params": {"": "y"}}}, "empty key"),
+        ({"list_join": [",", [1]]}, "items must be text, maps or lists, not a number"),
+        ({"list_join": [",", [True]]}, "not a boolean"),
+        ({"list_join": [",", "ab"]}, "joins lists, not text"),
+        ({"list_join": [",", {"get_param": "text"}]}, "joins lists, not text"),
+        ({"list_join": [1, ["a"]]}, "delimiter must be text"),
+        ({"list_join": [","]}, "at least one list"),
+        ({"list_join": {"get_param": "list"}}, "at least one list"),
     ],
 )
 def test_functions_refuse_these_arguments(call: dict[str, Any], sentence: str) -> None:
     with pytest.raises(StackValidationFailed, match=sentence):
-        hot.evaluate(call, World(NEWEST, facades={"metadata": {}}))
+        hot.evaluate(call, scope())
 
 
 @pytest.mark.parametrize(
@@ -215,8 +248,8 @@ def test_long_lists_are_filtered() -> None:
 
 
 def test_every_function_has_an_example() -> None:
-    """``test_functions`` has those of the functions that read the scope, and of the plain replacement."""
-    elsewhere = {"get_attr", "get_file", "get_param", "get_resource", "str_replace"}
+    """``test_functions`` has those of the functions that read the scope."""
+    elsewhere = {"get_attr", "get_file", "get_param", "get_resource"}
     own = {name for name in all_functions() if not name.startswith("Fn::")}
     assert {name for call, _ in EXAMPLES for name in call} | elsewhere == own
 

@@ -231,30 +231,10 @@ def test_json_text_parses_as_in_json(value: Any) -> None:
     assert read({"a": value}, "Template", MAX_TEMPLATE) == {"a": value}
 
 
-WORDS = (
-    *(
-        "a",
-        "b: ",
-        "- ",
-        "\n",
-        "  ",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        "&x ",
-        "*x",
-        "<<: ",
-        "? ",
-        ": ",
-        "!!set ",
-        "!",
-        "|\n",
-        ">",
-    ),
-    *("'", '"', "\\", "~", "0b", "1_", ".5", "%", "---\n", "...", "#", "\0", "é", "get_param", "resources:\n", "\t"),
-)
+WORDS = [
+    "a", "b: ", "- ", "\n", "  ", "[", "]", "{", "}", ",", "&x ", "*x", "<<: ", "? ", ": ", "!!set ", "!", "|\n", ">",
+    "'", '"', "\\", "~", "0b", "1_", ".5", "%", "---\n", "...", "#", "\0", "é", "get_param", "resources:\n", "\t",
+]  # fmt: skip
 PROPERTIES = HEAD + "resources:\n  a:\n    type: x\n    properties: "
 yamlish = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
 
