@@ -11,25 +11,15 @@ from stoker.deployments import run_end
 from stoker.deployments.documents import Documents
 from stoker.model.server import Kind, Server
 from stoker.store import deployments, servers
-from support.deployments import begin, run_of, signal
-from support.work import ManualWork
-
-WORK = ManualWork()
+from support.deployments import ENV, begin, deliver, run_of, signal
 
 
 def entries(store):
     return json.loads(Documents(store).load_agents([("s", True)])[0].body)["deployments"]
 
 
-def deliver(store, made, channel):
-    def do(tx):
-        deployments.record_deliveries(tx, [deployments.Delivery(made.id, made.config_id, channel, tx.now)])
-
-    store.write(do)
-
-
 def cancel(store, made):
-    return store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
+    return store.write(lambda tx: run_end.cancel(tx, ENV.work, deployments.get(tx, made.id), "Cancelled"))
 
 
 SAID = {"deploy_status_reason": "Cancelled: ended by TERM after 0.2 s", "deploy_status_code": 143}
@@ -59,7 +49,7 @@ def test_an_agent_that_polls_may_have_begun_a_run_whose_delivery_is_not_recorded
     assert cancel(store, made).status_reason == "Cancelling"
     (entry,) = entries(store)
     assert (entry["id"], entry["cancel"]) == (made.config_id, True)
-    store.write(lambda tx: run_end.force_fail(tx, WORK, deployments.get(tx, made.id), "Cancelled by force"))
+    store.write(lambda tx: run_end.force_fail(tx, ENV.work, deployments.get(tx, made.id), "Cancelled by force"))
     assert entries(store)[0]["cancel"] is True
     store.write(lambda tx: run_end.record_stopped(tx, deployments.get(tx, made.id), SAID))
     with store.read() as tx:

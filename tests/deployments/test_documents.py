@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from datetime import timedelta
 
 import pytest
@@ -15,10 +14,8 @@ from stoker.servers import enrollment
 from stoker.store import deployments, servers
 from stoker.store import documents as stored_documents
 from stoker.store.notifier import ALL
-from support.deployments import Env, begin, run_of, signal
-from support.work import ManualWork
-
-WORK = ManualWork()
+from support.deployments import ENV, begin, run_of, signal
+from support.waiting import until
 
 
 def entries(document):
@@ -54,7 +51,7 @@ def test_every_change_is_a_new_revision(store):
     first = documents.load_agents([(server, True)])[0].revision
     made = begin(store, "a", server=server)
     second = documents.load_agents([(server, True)])[0].revision
-    store.write(lambda tx: run_end.withdraw(tx, Env(), deployments.get(tx, made.id)))
+    store.write(lambda tx: run_end.withdraw(tx, ENV, deployments.get(tx, made.id)))
 
     assert first < second < documents.load_agents([(server, True)])[0].revision
 
@@ -64,7 +61,7 @@ def test_the_document_of_an_unknown_server_ends_with_its_last_deployment(store):
     documents = Documents(store)
     one, other = begin(store, "a"), begin(store, "b")
     for made, entries_left in ((one, 1), (other, 0)):
-        store.write(lambda tx, id=made.id: run_end.withdraw(tx, Env(), deployments.get(tx, id)))
+        store.write(lambda tx, id=made.id: run_end.withdraw(tx, ENV, deployments.get(tx, id)))
         assert len(entries(documents.load_agents([("s", True)])[0])) == entries_left
     with store.read() as tx:
         assert stored_documents.revision(tx, "s") == 0
@@ -150,11 +147,8 @@ def test_the_start_of_a_run_without_progress_follows_from_its_duration(store, sa
 
 def recorded(store, deployment, state):
     """Its run, once the tracker has written that state."""
-    until = time.monotonic() + 60
-    while (run := run_of(store, deployment)).state != state:
-        assert time.monotonic() < until, f"it stayed {run.state}"
-        time.sleep(0.01)
-    return run
+    until(lambda: run_of(store, deployment).state == state, explain=lambda: f"it is {run_of(store, deployment).state}")
+    return run_of(store, deployment)
 
 
 def test_a_run_is_delivered_when_the_agent_acknowledges_its_document(store):

@@ -7,10 +7,7 @@ import pytest
 from stoker.deployments import run_end, runs
 from stoker.store import deployments
 from support.clock import age
-from support.deployments import begin, run_of, signal
-from support.work import ManualWork
-
-WORK = ManualWork()
+from support.deployments import ENV, begin, run_of, signal
 
 
 def state_now(store, deployment):
@@ -89,7 +86,7 @@ def test_a_heartbeat_keeps_the_progress(store):
 def test_a_run_stays_cancelling_during_further_progress(store):
     made = begin(store, "a")
     beat(store, made)
-    store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
+    store.write(lambda tx: run_end.cancel(tx, ENV.work, deployments.get(tx, made.id), "Cancelled"))
     beat(store, made)
     store.write(lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, percent=7, message=None))
     with store.read() as tx:

@@ -95,29 +95,13 @@ def test_invalid_policies_are_named(said: Any, problem: str) -> None:
         read(said)
 
 
+MEMBERS = ["allow", "groups", "max_concurrent_runs", "maintenance_windows", "stack", "project", "cron", "minutes"]
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=9),
-        lambda x: (
-            st.lists(x)
-            | st.dictionaries(
-                st.sampled_from(
-                    [
-                        "allow",
-                        "groups",
-                        "max_concurrent_runs",
-                        "maintenance_windows",
-                        "stack",
-                        "project",
-                        "cron",
-                        "minutes",
-                        "timezone",
-                        "x",
-                    ]
-                ),
-                x,
-            )
-        ),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*MEMBERS, "timezone", "x"]), inner),
         max_leaves=12,
     )
 )
@@ -211,6 +195,7 @@ def windows(*said: tuple[str, int], zone: str = "UTC") -> list[Window]:
 NIGHTLY = windows(("0 2 * * *", 120))
 ADJOINING = windows(("0 2 * * *", 120), ("0 4 * * *", 30), ("15 4 * * *", 60))
 IN_VIENNA = windows(("30 2 * * *", 20), zone="Europe/Vienna")
+HOURLY_IN_VIENNA = windows(("0 * * * *", 10), zone="Europe/Vienna")
 
 
 @pytest.mark.parametrize(
@@ -232,6 +217,10 @@ IN_VIENNA = windows(("30 2 * * *", 20), zone="Europe/Vienna")
         (IN_VIENNA, "2026-03-29T01:20", "2026-03-30T00:30", None),
         (IN_VIENNA, "2026-10-25T00:00", "2026-10-25T00:30", None),
         (IN_VIENNA, "2026-10-25T01:35", "2026-10-26T01:30", None),
+        # the hour that is repeated has a window each time
+        (HOURLY_IN_VIENNA, "2026-10-24T23:30", "2026-10-25T00:00", None),
+        (HOURLY_IN_VIENNA, "2026-10-25T00:30", "2026-10-25T01:00", None),
+        (HOURLY_IN_VIENNA, "2026-10-25T01:30", "2026-10-25T02:00", None),
     ],
 )
 def test_windows_open_and_close(given: list[Window], now: str, opening: str | None, closing: str | None) -> None:

@@ -12,7 +12,7 @@ from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
 from support.search import examples
 from support.stacks import World, signal_named
-from support.templates import define, on, template
+from support.templates import HANDLE, define, on, template, wait
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +29,8 @@ KEYS = {
 }
 WAITING = template(
     {
-        "handle": {"type": "OS::Heat::WaitConditionHandle"},
-        "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60, count=2),
+        "handle": HANDLE,
+        "wait": wait(count=2),
         "config": define("OS::Heat::SoftwareConfig", outputs=[{"name": "x"}, {"name": "bad", "error_output": True}]),
         "run": on("s"),
     },

@@ -19,11 +19,6 @@ def found(heat, name):
     return heat.read(queues.find, heat.project, name)
 
 
-def messages(heat, name):
-    listed = heat.read(queues.page_messages, found(heat, name).id, limit=100, delayed=True)
-    return [json.loads(each.body) for each in listed]
-
-
 def test_a_queue_lives_as_long_as_its_resource(heat):
     href = {"o": {"value": {"get_attr": ["q", "href"]}}}
     said = template({"q": queue(name="mine", metadata={"a/b~1": 1})}, outputs=href)
@@ -73,12 +68,12 @@ SINK = {"type": "zaqar-queue", "target": "events", "ttl": 120}
 
 def test_every_event_goes_to_the_sinks(heat):
     def happened():
-        payloads = [each["payload"] for each in messages(heat, "events")]
+        payloads = [each["payload"] for each in heat.messages("events")]
         return [(payload["resource_name"], payload["resource_action"]) for payload in payloads]
 
     files = {"inner.yaml": json.dumps(template({"value": define("OS::Heat::Value", value=1)}))}
     stack = heat.create(template({"inner": {"type": "inner.yaml"}}), files=files, environment={"event_sinks": [SINK]})
-    told = messages(heat, "events")
+    told = heat.messages("events")
     assert {each["type"] for each in told} == {"os.heat.event"}
     assert ("inner", "CREATE") in happened()
     assert ("value", "CREATE") in happened(), "also of stacks inside"

@@ -13,7 +13,7 @@ from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.stack import Action
 from stoker.resources.base import WAKE
 from support.databases import alternate
-from support.templates import define, template
+from support.templates import HANDLE, define, template, wait
 
 pytestmark = pytest.mark.slow
 #: Refused before anything is stored.
@@ -78,7 +78,7 @@ def test_values_of_other_resources_are_checked_when_they_are_known(heat, kind, x
     assert reason in stack.reason
     for action in (Action.SUSPEND, Action.RESUME, Action.CHECK):
         heat.visit(stack, action)
-        heat.signal_all(stack)
+        heat.complete(stack)
     assert heat.delete(stack).deleted_at is not None
 
 
@@ -125,8 +125,8 @@ def test_metadata_of_a_handle_is_not_a_signal(heat):
     stack = heat.create(
         template(
             {
-                "h": {"type": "OS::Heat::WaitConditionHandle", "metadata": {"a": 1, "b": {"status": "FAILURE"}}},
-                "r": define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=60),
+                "h": {**HANDLE, "metadata": {"a": 1, "b": {"status": "FAILURE"}}},
+                "r": wait("h"),
             },
             outputs={"data": {"value": {"get_attr": ["r", "data"]}}},
         )

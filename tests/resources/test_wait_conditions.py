@@ -11,17 +11,12 @@ from stoker.model.stack import Action
 from stoker.resources.base import WAKE
 from support.clock import Clock
 from support.stacks import tell
-from support.templates import define, template
+from support.templates import HANDLE, define, template, wait
 
 
-def waiting(count=1, **more):
+def waiting(count=1):
     return template(
-        {
-            "handle": {"type": "OS::Heat::WaitConditionHandle"},
-            "condition": define(
-                "OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60, count=count, **more
-            ),
-        },
+        {"handle": HANDLE, "condition": wait(count=count)},
         outputs={"data": {"value": {"get_attr": ["condition", "data"]}}},
     )
 

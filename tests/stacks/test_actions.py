@@ -17,7 +17,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition
 from stoker.stacks.operations import Options
-from stoker.store import deployments, documents, rows, servers, stacks
+from stoker.store import rows, servers, stacks
 from support.clock import age
 from support.fleet import Fleet
 from support.stacks import World
@@ -114,14 +114,8 @@ class Story:
 
     def pending(self) -> list[tuple[Deployment, str]]:
         """Return the runs in the server's document, with names such as ``CREATE1``."""
-        with self.heat.store.read() as tx:
-            listed = []
-            for run in documents.to_run(tx, self.server.id):
-                deployment = deployments.get(tx, run.deployment_id)
-                inputs = {entry["name"]: entry.get("value") for entry in rows.load(run.body)["inputs"]}
-                if not deployment.cancelling:
-                    listed.append((deployment, f"{inputs['deploy_action']}{inputs['v']}"))
-            return listed
+        pending = self.heat.pending(self.server.id)
+        return [(deployment, f"{inputs['deploy_action']}{inputs['v']}") for deployment, inputs in pending]
 
     def report(self, deployment: Deployment, **values: Any) -> None:
         self.heat.report(deployment, **values)

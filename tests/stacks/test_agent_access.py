@@ -9,7 +9,7 @@ from stoker.model.stack import Action, Status
 from stoker.stacks import signals
 from stoker.store import resources, stack_users
 from support.stacks import Users, tell, world
-from support.templates import config, define, deployment, server, template
+from support.templates import LIVE, config, define, deployment, on, server, template, wait
 
 
 @pytest.fixture
@@ -115,16 +115,14 @@ def test_an_update_that_supersedes_a_paused_creation_waits_for_the_user(heat, us
 
 def test_a_deployment_that_waits_for_its_user_does_not_need_it_once_another_removes_it(heat, users):
     """An update resumes the suspended deployment first. Meanwhile, a value changes that moves it to another server."""
-    moving = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
     handle = define("OS::Heat::WaitConditionHandle", signal_transport="NO_SIGNAL")
     common = {"actions": ["CREATE", "DELETE"], "signal_transport": "HEAT_SIGNAL"}
     before = {
         **{"config": config(), "server": server(), "other": server("second"), "handle": handle, "later": handle},
-        "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60),
-        "d": define("OS::Heat::SoftwareDeployment", config={"get_resource": "config"}, server=moving, **common),
+        "wait": wait(),
+        "d": on(LIVE, **common),
     }
-    late = define("OS::Heat::WaitCondition", handle={"get_resource": "later"}, timeout=60)
-    after = {**before, "late": late, "e": deployment(after=("late",), **common)}
+    after = {**before, "late": wait("later"), "e": deployment(after=("late",), **common)}
     stack = heat.create(template(before))
     first, second = (heat.resources(stack)[name].physical_id for name in ("server", "other"))
     tell(heat, stack, "handle", id="1", data=first)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from stoker.model.errors import StackExists, StackValidationFailed
@@ -44,8 +42,8 @@ def test_outputs_become_inputs_of_dependents(heat):
     stack = heat.create(template(resources, outputs=outputs))
     heat.signal(stack, "first", result="grown")
 
-    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
-    assert {"name": "given", "type": "String", "description": "", "value": "grown"} in json.loads(body)["inputs"]
+    run = heat.entry(heat.resources(stack)["server"].physical_id)
+    assert {"name": "given", "type": "String", "description": "", "value": "grown"} in run["inputs"]
 
     heat.signal(stack, "second", result=["any", "json"])
     assert heat.outputs(stack) == {"last": ["any", "json"]}

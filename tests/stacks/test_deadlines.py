@@ -12,7 +12,6 @@ from stoker.deployments.run_end import limit_of
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store.runs import page_output
-from support.fleet import Fleet
 from support.stacks import world
 from support.templates import chain, config, deployment, on, server, template
 
@@ -42,13 +41,12 @@ def test_the_deadline_of_an_ended_operation_does_nothing(heat):
 
 
 @pytest.mark.parametrize("owner", ["stack", "trigger"])
-def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, owner, clock):
-    fleet = Fleet(heat)
+def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, fleet, owner, clock):
     (machine,) = fleet.servers(1)
     if owner == "stack":
         heat.create(template({"config": config(), "d": on(machine.id, timeout=60)}))
     else:
-        fleet.trigger(config_id=fleet.config(), servers=[machine.id], timeout=60)
+        fleet.trigger_on(machine, timeout=60)
     (queued,) = heat.deployments()
     clock.until(heat.work, "2026-05-01T12:30")
     assert heat.deployments() == [queued]

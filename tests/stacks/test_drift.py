@@ -21,11 +21,11 @@ from stoker.model.server import Kind
 from stoker.model.stack import Action, Stack
 from stoker.policy import authorizer
 from stoker.stacks import repetition
-from stoker.store import audit, checks, deployments, queues, rows, runs, servers
+from stoker.store import audit, checks, deployments, rows, runs, servers
 from support import query
 from support.deployments import begin
 from support.fleet import Fleet
-from support.stacks import World
+from support.stacks import World, values
 from support.templates import config, on, template
 
 SERVER = "00000000-0000-4000-8000-000000000001"
@@ -224,9 +224,7 @@ def test_enforcement_runs_the_same_config_again_and_leaves_the_stack_alone(heat,
     assert heat.states(checked.stack)["d"] == "CREATE_COMPLETE"
     assert str(heat.settled(checked.stack.id).status) == "COMPLETE"
     assert before == {name: dict(row.data) for name, row in heat.resources(checked.stack).items()}
-    ((_, body),) = heat.to_run(SERVER)
-    entry = json.loads(body)
-    inputs = {each["name"]: each["value"] for each in entry["inputs"]}
+    inputs = values(heat.entry(SERVER)["inputs"])
     assert (inputs["deploy_resource_name"], inputs["deploy_action"]) == ("d", "CREATE")
     checked.complete()
     assert checked.report("IN_SYNC").drifted_at is None
@@ -345,11 +343,7 @@ SINK = {"type": "zaqar-queue", "target": "drift", "ttl": 120}
 
 def list_messages(heat: World, name: str) -> list[dict[str, Any]]:
     """Return the types, states and reasons of the messages in a queue of the project."""
-    with heat.store.read() as tx:
-        queue = queues.find(tx, "p", name)
-        listed = queues.page_messages(tx, queue.id, limit=100, delayed=True) if queue else []
-    bodies = [json.loads(message.body) for message in listed]
-    return [{"type": body["type"], **body["payload"]} for body in bodies]
+    return [{"type": body["type"], **body["payload"]} for body in heat.messages(name)]
 
 
 def test_drift_of_a_clients_deployment_goes_to_the_sinks_of_its_config(heat, clock):
@@ -383,9 +377,8 @@ def test_wrong_event_sinks_of_a_config_are_refused(heat, sinks):
         create(heat, {"event_sinks": sinks})
 
 
-def test_deployments_of_triggers_are_not_checked(heat):
+def test_deployments_of_triggers_are_not_checked(heat, fleet):
     checked = create(heat, {"check_interval": 60})
-    fleet = Fleet(heat)
     trigger = fleet.trigger(config_id=fleet.config(options={"check_interval": 60}), servers=[SERVER])
     (run,) = fleet.running(trigger)
     heat.report(run)
@@ -395,8 +388,7 @@ def test_deployments_of_triggers_are_not_checked(heat):
         assert run.id not in checks.checkable_on(tx, "p", [SERVER])
 
 
-def test_checks_are_listed_in_pages(heat):
-    fleet = Fleet(heat)
+def test_checks_are_listed_in_pages(heat, fleet):
     (machine,) = fleet.servers(1)
     resources = {"config": config()}
     for number in range(5):

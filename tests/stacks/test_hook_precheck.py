@@ -98,7 +98,7 @@ def test_an_update_checks_new_deployments_only(heat):
     id = enroll(heat)
     resources = {"config": software("ansible"), "app": on(id)}
     stack = heat.create(template(resources))
-    heat.signal_all(stack)
+    heat.complete(stack)
     heat.store.write(lambda tx: servers.change(tx, id, hooks=("script",)))
     more = {**resources, "value": define("OS::Heat::Value", value=1)}
     assert str(heat.update(stack, template(more)).status) == "COMPLETE"
@@ -135,7 +135,7 @@ def test_a_deployment_that_an_update_does_not_run_is_not_checked(heat):
     id = enroll(heat)
     app = on(id, actions=["CREATE"])
     stack = heat.create(template({"config": software("ansible"), "app": app}))
-    heat.signal_all(stack)
+    heat.complete(stack)
     assert heat.update(stack, template({"config": software("cobol"), "app": app})).status == "COMPLETE"
 
 

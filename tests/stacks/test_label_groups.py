@@ -17,7 +17,7 @@ from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
 from support.fleet import Fleet
 from support.stacks import tell
 from support.statements import recorded_statements
-from support.templates import config, define, deployment, deployment_group, server, template
+from support.templates import HANDLE, config, define, deployment, deployment_group, server, template, wait
 
 WEB = {"role": "web"}
 NIGHT = {"cron": "0 2 * * *", "minutes": 120}
@@ -204,8 +204,7 @@ def test_servers_labeled_during_an_operation_of_the_group_join_afterwards(heat):
 
 
 def test_servers_labeled_while_the_stack_is_busy_or_suspended_join_afterwards(heat):
-    slow = define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60)
-    stack, _ = create(heat, "one", more={"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow})
+    stack, _ = create(heat, "one", more={"handle": HANDLE, "slow": wait()})
     assert heat.states(stack)["group"] == "CREATE_COMPLETE"
     join(heat, "two")
     assert running(heat) == []

@@ -64,46 +64,28 @@ def groups(draw: Any, chosen: list[str]) -> dict[str, Any]:
 answers = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 1])), max_size=4)
 
 
-def answer(heat: World, stack: Any, given_answers: list[tuple[int, int]]) -> None:
+def answer(heat: World, given_answers: list[tuple[int, int]]) -> None:
     for index, code in given_answers:
         if waiting := heat.running():
             heat.report(waiting[index % len(waiting)], deploy_status_code=code, result="r")
 
 
-def finish(heat: World, stack: Any) -> Any:
-    """Answer everything, also runs for deletion, until nothing moves."""
-    for _ in range(100):
-        waiting = [n for n, s in heat.states(stack).items() if s.endswith("IN_PROGRESS")]
-        left = [each.name for each in heat.leftovers(stack) if each.status.value == "IN_PROGRESS"]
-        if not waiting and not left:
-            break
-        if running := heat.running():  # one at a time: what it frees may delete the others
-            heat.report(running[0], result="r")
-    return heat.settled(stack.id)
-
-
 def shape(heat: World, stack: Any) -> dict[str, Any]:
-    """What a stack is, without ids and history: per resource its type, and per deployment what the agent gets."""
-    found = {}
-    for name, each in heat.resources(stack).items():
-        found[name] = (each.type, each.status.value, sorted(each.requires))
-    return found
+    """What a stack is, without ids and history: the type, the status and the requirements of each resource."""
+    return {name: (each.type, each.status.value, sorted(each.requires)) for name, each in heat.resources(stack).items()}
 
 
-quiet = settings(max_examples=examples(15))
-
-
-@quiet
+@settings(max_examples=examples(15))
 @given(first=templates(), between=answers, last=templates(), steps=st.sampled_from([2, 500]))
 def test_an_update_in_any_state_ends_where_a_fresh_create_ends(fresh, first, between, last, steps):
     updated = fresh(steps)
     stack = updated.create(first)
-    answer(updated, stack, between)
+    answer(updated, between)
     updated.update(stack, last)
-    stack = finish(updated, stack)
+    stack = updated.complete(stack, result="r")
 
     created = fresh(steps)
-    other = finish(created, created.create(last))
+    other = created.complete(created.create(last), result="r")
     seen = created.events(other)
     for name, each in created.resources(other).items():
         for need in each.requires:

@@ -13,24 +13,18 @@ from stoker.model.errors import StokerError
 from stoker.model.stack import Action, Stack
 from stoker.stacks import operations, repetition, signals
 from stoker.stacks.operations import Options
-from stoker.store import deployments, documents, resources, rows, stacks
+from stoker.store import resources, stacks
 from stoker.store.open import Store
 from support.fleet import Fleet
 from support.search import examples
 from support.stacks import Users, World, tell, world
-from support.templates import define, template
+from support.templates import HANDLE, LIVE, define, template, wait
 
 pytestmark = pytest.mark.slow
 
 ACTIONS = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
 INPUTS = [{"name": "v"}, {"name": "w", "replace_on_change": True}]
 CONFIG = define("OS::Heat::SoftwareConfig", group="script", config="echo", inputs=INPUTS)
-#: A value that signals to a handle change at any time: the id of a server.
-LIVE = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
-WAIT = {
-    "handle": define("OS::Heat::WaitConditionHandle"),
-    "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60),
-}
 HOOKS = ["pre-create", "post-create", "pre-update", "post-update", "pre-delete"]
 
 
@@ -62,7 +56,7 @@ class Life:
             return define("OS::Heat::SoftwareDeployment", **properties) | {"depends_on": list(after)}
 
         first = self.random.choice(["a", "a", "a", "renamed"])
-        resources = {"config": CONFIG, **WAIT, first: deployment()}
+        resources = {"config": CONFIG, "handle": HANDLE, "wait": wait(), first: deployment()}
         if self.random.random() < 0.7:
             resources["b"] = deployment(first)
         if self.random.random() < 0.4:
@@ -84,15 +78,11 @@ class Life:
 
     def pending(self) -> list[tuple[Deployment, str, str]]:
         """Return (deployment, action, resource name) of the runs in the documents, in their order."""
-        with self.heat.store.read() as tx:
-            listed = []
-            for server in self.servers:
-                for run in documents.to_run(tx, server):
-                    inputs = {entry["name"]: entry.get("value") for entry in rows.load(run.body)["inputs"]}
-                    deployment = deployments.get(tx, run.deployment_id)
-                    if not deployment.cancelling:
-                        listed.append((deployment, inputs["deploy_action"], inputs["deploy_resource_name"]))
-            return listed
+        return [
+            (deployment, inputs["deploy_action"], inputs["deploy_resource_name"])
+            for server in self.servers
+            for deployment, inputs in self.heat.pending(server)
+        ]
 
     def report(self, *, succeeds: bool) -> None:
         """Complete or fail a pending run; each server runs its own in order."""

@@ -22,10 +22,9 @@ SERVERS = "abcdefg"
 def fleet(count: int, script: str, policy: dict[str, Any]) -> dict[str, Any]:
     resources: dict[str, Any] = {name: server(name) for name in SERVERS[:count]}
     resources |= {"config": config(script), "health": config("health")}
-    resources["group"] = deployment_group(
-        servers={name: {"get_resource": name} for name in SERVERS[:count]},
-        signal_transport="HEAT_SIGNAL",
-    ) | {"update_policy": {"batch_create": policy, "rolling_update": policy}}
+    servers = {name: {"get_resource": name} for name in SERVERS[:count]}
+    resources["group"] = deployment_group(servers=servers, signal_transport="HEAT_SIGNAL")
+    resources["group"]["update_policy"] = {"batch_create": policy, "rolling_update": policy}
     return template(resources, outputs={"failed": {"value": {"get_attr": ["group", "failed_members"]}}})
 
 
@@ -48,8 +47,7 @@ def finish(heat: World, stack: Any, failing: set[tuple[str, str]], order: Any) -
             return seen
         said = []
         for each in waiting:
-            script = heat.read(configs.get, each.config_id, "p").config
-            said.append((names[each.resource_id], script))
+            said.append((names[each.resource_id], heat.config_of(each).config))
             if each.config_id not in known:
                 known.add(each.config_id)
                 seen.began.append(said[-1])

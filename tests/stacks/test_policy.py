@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
 
-from stoker.deployments import server_runs, service
+from stoker.deployments import server_runs
 from stoker.deployments.run_end import DEADLINE
-from stoker.deployments.run_plan import RunRequest
-from stoker.model.artifact import Artifact, ArtifactKind
-from stoker.model.config import Content
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Server
 from stoker.policy import authorizer
-from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import STACK
 from stoker.servers import enrollment
 from stoker.stacks import export, repetition
 from stoker.stacks.operations import Options
-from stoker.store import artifacts, audit, deployments, documents, servers
+from stoker.store import audit, deployments, documents, servers
+from support import deployments as client_runs
 from support.blocking import until_blocked
-from support.deployments import Env
 from support.fleet import Fleet
 from support.stacks import World, world
 from support.templates import config, define, deployment, deployment_group, on, server, template
@@ -73,29 +69,10 @@ def log(heat: World, project: str = "p") -> list[tuple[str, str, str | None]]:
     return [(each.decision.outcome.value, each.decision.action, each.decision.actor) for each in reversed(found)]
 
 
-def begin(
-    heat: World,
-    *,
-    project: str = "p",
-    group: str = "script",
-    action: str = "CREATE",
-    server_id: str = ID,
-    authorizer: DeploymentAuthorizer | None = None,
-):
+def begin(heat: World, *, project: str = "p", group: str = "script", server: str = ID, **more: Any) -> Deployment:
     """As a REST client: of no stack."""
-    request = RunRequest(
-        content=Content(name=None, group=group, config="#!/bin/sh", options={}, facts={}),
-        action=action,
-        name="n",
-        project_id=project,
-        server_id=server_id,
-        signal_transport="STOKER_SIGNAL",
-        requested_by="anna",
-    )
-    id = f"d-{project}-{group}"
-    own = heat.engine.env
-    env = Env(own.work, own.transports, own.platform, own.signal_tokens, authorizer or own.authorizer)
-    return heat.store.write(lambda tx: service.start_run(tx, env, request, deployment_id=id))
+    named = {"project": project, "group": group, "server": server, "requested_by": "anna"}
+    return client_runs.begin(heat.store, f"{project}-{group}", **{"env": heat.engine.env, **named, **more})
 
 
 def literal(id: str, **properties: Any) -> dict[str, Any]:
@@ -119,7 +96,7 @@ def test_a_server_with_the_policy_stack_runs_only_its_own_stack(heat):
     ):
         heat.create(literal(id), "other")
     with pytest.raises(DeploymentRefused, match="that no stack makes"):
-        begin(heat, server_id=id)
+        begin(heat, server=id)
     assert len(heat.deployments()) == before
     assert log(heat) == [("ALLOWED", "run CREATE", "u")], "what is refused is undone with all the rest"
 
@@ -211,24 +188,8 @@ def deliver(hook: Any, server: Any, **resources: Any) -> dict[str, Any]:
     return template({"config": config(options={"hook": hook}), "d": on(server), **resources})
 
 
-def store_hook(heat: World, name: str) -> Artifact:
-    """A hook that Stoker stores."""
-    hook = Artifact(
-        id=str(uuid4()),
-        project_id="p",
-        kind=ArtifactKind.HOOK,
-        name=name,
-        version=1,
-        sha256="2" * 64,
-        size=1,
-        created_at=datetime.now(UTC),
-    )
-    heat.store.write(lambda tx: artifacts.add(tx, hook, b"x"))
-    return hook
-
-
 def test_a_delivered_hook_that_the_policy_denies_is_found_before_the_create(heat):
-    hook = store_hook(heat, "shout")
+    hook = heat.store_hook("shout")
     #: policy → whether the stored hook and the hook of the URL are admitted
     expected = [
         (None, True, False),
@@ -542,7 +503,7 @@ def meanwhile(heat: World, do: Callable[[Any], None]) -> Deployment:
             return found
 
     with ThreadPoolExecutor() as threads:
-        made = threads.submit(begin, heat, authorizer=Slow())
+        made = threads.submit(begin, heat, env=dataclasses.replace(heat.engine.env, authorizer=Slow()))
         entered.wait(60)
         threads.submit(heat.store.write, do).result(20)
         done.set()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, stacks
 from support import tables
-from support.fleet import Fleet
+from support.stacks import values
 from support.templates import config, define, deployment, deployment_group, server, template
 
 WORD, STARS = "s3cret-word", "******"
@@ -32,8 +30,7 @@ def stack(heat):
 
 def told(heat, stack):
     """What the agent is to run, by name of input."""
-    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
-    return {each["name"]: each.get("value") for each in json.loads(body)["inputs"]}
+    return values(heat.entry(heat.resources(stack)["server"].physical_id)["inputs"])
 
 
 def of_run(heat, stack):
@@ -64,9 +61,8 @@ def test_no_column_contains_a_secret(heat, stack):
     assert not {word for word in (WORD, "another-word") if word in str(rows)}
 
 
-def test_a_trigger_redacts_a_secret(heat, stack):
+def test_a_trigger_redacts_a_secret(heat, fleet, stack):
     heat.signal(stack, "run")
-    fleet = Fleet(heat)
     trigger = fleet.trigger(stack=stack.id, resource="run", action="BACKUP", input_values={"plain": "mine"})
     assert told(heat, stack)["word"] == WORD
     (made,) = fleet.running(trigger)
@@ -107,12 +103,11 @@ def shown(heat):
 
 
 @pytest.mark.parametrize("inside", [GROUP, NESTED])
-def test_a_nested_stack_and_a_trigger_of_it_redact_a_secret(heat, inside):
+def test_a_nested_stack_and_a_trigger_of_it_redact_a_secret(heat, fleet, inside):
     files = {"inner.yaml": INNER}
     stack = heat.create(hidden({"inside": inside}), parameters={"password": WORD}, files=files)
     assert shown(heat) == (STARS, STARS, [True])
-    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
-    assert WORD in body
+    assert told(heat, stack)["word"] == WORD
     heat.report(heat.deployments()[0])
     assert heat.settled(stack.id).status == "COMPLETE"
 
@@ -123,7 +118,6 @@ def test_a_nested_stack_and_a_trigger_of_it_redact_a_secret(heat, inside):
     heat.report(member)
     assert heat.settled(stack.id).status == "COMPLETE"
 
-    fleet = Fleet(heat)
     (made,) = fleet.running(fleet.trigger(deployment_id=member.id, action="BACKUP"))
     assert made.input_values["word"] == STARS
 
@@ -137,6 +131,5 @@ def test_a_rollback_uses_the_previous_secret(heat):
     heat.signal(stack, "run", deploy_status_code=1)
     (found,) = heat.deployments()
     assert heat.read(stacks.get, stack.id).action == "ROLLBACK"
-    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
-    assert (WORD in body, found.status) == (True, "IN_PROGRESS")
+    assert (told(heat, stack)["word"], found.status) == (WORD, "IN_PROGRESS")
     assert shown(heat) == (STARS, STARS, [True])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
@@ -12,14 +10,13 @@ from stoker.stacks import export, signals
 from stoker.stacks.operations import Options
 from stoker.store import configs
 from support.stacks import find_run, tell
-from support.templates import config, define, deployment, server, template
+from support.templates import HANDLE, LIVE, config, define, deployment, server, template, wait
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
 
 
 def complete(heat, resources, **more):
-    stack = heat.create(template(resources, **more))
-    return heat.signal_all(stack)
+    return heat.complete(heat.create(template(resources, **more)))
 
 
 def test_an_update_runs_only_what_has_changed(heat):
@@ -89,14 +86,13 @@ def test_a_deployment_whose_config_a_client_deleted_or_spoilt_fails_with_a_reaso
 def test_a_new_update_supersedes_a_running_one(heat):
     stack = complete(heat, BASE)
     stack = heat.update(stack, template({**BASE, "config": config("two")}))
-    stale = json.loads(heat.to_run(heat.resources(stack)["server"].physical_id)[0][1])["id"]
+    stale = heat.entry(heat.resources(stack)["server"].physical_id)["id"]
     stack = heat.update(stack, template({**BASE, "config": config("three")}))
     server_id = heat.resources(stack)["server"].physical_id
 
     with pytest.raises(EntityNotFound):
         heat.store.write(lambda tx: signals.deliver(tx, heat.engine, find_run(tx, server_id, stale), {}))
-    ((_, body),) = heat.to_run(server_id)
-    assert json.loads(body)["config"] == "three"
+    assert heat.entry(server_id)["config"] == "three"
     assert heat.signal(stack, "d").status == "COMPLETE"
 
 
@@ -111,28 +107,22 @@ def test_an_update_awaits_unchanged_runs_in_progress(heat):
     assert heat.signal(stack, "e").status == "COMPLETE"
 
 
-#: A value that signals to the handle of the wait condition change at any time.
-LIVE = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
-
-
 @pytest.mark.parametrize("moves", [False, True], ids=["an input changes", "the server changes"])
 def test_a_deployment_that_has_to_be_replaced_after_its_step_began_to_wait_is_replaced(heat, moves):
     """The update waits for its RESUME, in order to change it in place. Meanwhile, a value changes that replaces it."""
     marked = config()
     marked["properties"]["inputs"] = [{"name": "x", "replace_on_change": True}]
     actions = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
-    handle = define("OS::Heat::WaitConditionHandle")
     before = {
-        **{"config": marked, "server": server(), "other": server("second"), "handle": handle, "later": handle},
-        "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60),
+        **{"config": marked, "server": server(), "other": server("second"), "handle": HANDLE, "later": HANDLE},
+        "wait": wait(),
         "d": deployment(actions=actions, input_values={"x": LIVE}),
     }
     added = {}
     if moves:
         before["d"]["properties"]["server"] = LIVE
         # the new deployment on the first server waits for the removal of the one that moves away
-        late = define("OS::Heat::WaitCondition", handle={"get_resource": "later"}, timeout=60)
-        added = {"late": late, "e": deployment(actions=actions, after=("late",))}
+        added = {"late": wait("later"), "e": deployment(actions=actions, after=("late",))}
     stack = heat.create(template(before))
     first, second = (heat.resources(stack)[name].physical_id for name in ("server", "other"))
     tell(heat, stack, "handle", id="1", data=first)
@@ -186,7 +176,7 @@ def test_a_rollback_runs_a_replaced_deployment_again_if_its_replacement_ran_on_t
     returned = heat.resources(stack)["d"]
     assert (returned.id == kept.id) is not is_same_server
     assert stack.status == ("IN_PROGRESS" if is_same_server else "COMPLETE")
-    stack = heat.signal_all(stack)
+    stack = heat.complete(stack)
     assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
     assert heat.leftovers(stack) == []
     assert [item.id for item in heat.deployments()] == [returned.physical_id]

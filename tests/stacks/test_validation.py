@@ -131,12 +131,8 @@ def test_a_typing_error_in_an_output_refuses_the_stack(heat, value, words, is_ne
 
 def test_an_update_policy_has_only_the_keys_of_its_type(heat):
     policy = {"rolling_updates": {"max_batch_size": 1}}
-    for resource in (
-        define("OS::Heat::Value", value=1),
-        define("OS::Heat::ResourceGroup", count=1, resource_def={"type": "OS::Heat::None"}),
-    ):
-        with pytest.raises(StokerError, match=r"resources\.r\.update_policy.*Unknown Property rolling_updates"):
-            heat.create(template({"r": {**resource, "update_policy": policy}}))
+    with pytest.raises(StokerError, match=r"resources\.r\.update_policy.*Unknown Property rolling_updates"):
+        heat.create(template({"r": define("OS::Heat::Value", value=1) | {"update_policy": policy}}))
     assert str(heat.create(template({"r": {"type": "OS::Heat::None", "update_policy": policy}})).status) == "COMPLETE"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.deployments.configs import new_config
-from stoker.model.deployment import OWN_CHANNEL, Deployment
+from stoker.model.deployment import Deployment
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Target, TargetStatus, Trigger
 from stoker.stacks import repetition
@@ -16,6 +16,7 @@ from stoker.store import deployments, servers, targets, triggers
 from stoker.triggers import creation, lifecycle
 from stoker.triggers.lifecycle import GO_ON
 from stoker.triggers.request import parse
+from support.deployments import deliver
 from support.stacks import World
 from support.templates import define
 
@@ -68,10 +69,14 @@ class Fleet:
         self.world.work.run(GO_ON)
         return self.now(trigger)
 
-    def trigger_over(self, count: int, config: Mapping[str, Any] | None = None, **options: Any) -> Trigger:
-        """Start a trigger of a new config on so many new servers."""
-        ids = [server.id for server in self.servers(count)]
+    def trigger_on(self, *on: Server, config: Mapping[str, Any] | None = None, **options: Any) -> Trigger:
+        """Start a trigger of a new config on these servers."""
+        ids = [server.id for server in on]
         return self.trigger(config_id=self.config(**(config or {})), servers=ids, **options)
+
+    def trigger_over(self, count: int, **options: Any) -> Trigger:
+        """Start a trigger of a new config on so many new servers."""
+        return self.trigger_on(*self.servers(count), **options)
 
     def now(self, trigger: Trigger) -> Trigger:
         """Return the current state of a trigger."""
@@ -102,12 +107,7 @@ class Fleet:
 
     def deliver(self, deployment: Deployment) -> None:
         """Record that the agent has received the run."""
-
-        def do(tx: Any) -> None:
-            delivery = deployments.Delivery(deployment.id, deployment.config_id, OWN_CHANNEL, tx.now)
-            deployments.record_deliveries(tx, [delivery])
-
-        self.world.store.write(do)
+        deliver(self.world.store, deployment)
 
     def cancel(self, trigger: Trigger, *, force: bool = False) -> Trigger:
         """Cancel a trigger and run the jobs that continue it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -20,6 +21,8 @@ from stoker.identity.stack_users import SignalTokens, StackUsers
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.webhook_client import Targets
+from stoker.model.artifact import Artifact, ArtifactKind
+from stoker.model.config import Config
 from stoker.model.deployment import Deployment, Owner, Settled
 from stoker.model.errors import EntityNotFound
 from stoker.model.server import ServerOwner
@@ -34,7 +37,7 @@ from stoker.stacks.adoption import Adoption
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare, prepare_change
-from stoker.store import deployments, documents, events, stacks
+from stoker.store import artifacts, configs, deployments, documents, events, queues, rows, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -51,6 +54,11 @@ def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[
     target = signals.find_target(tx, stack, name)
     assert target is not None, name
     signals.deliver(tx, engine, target, said)
+
+
+def values(inputs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values of the inputs of a run by their names."""
+    return {entry["name"]: entry.get("value") for entry in inputs}
 
 
 def tell(heat: World, stack: Stack, name: str, **details: Any) -> None:
@@ -215,13 +223,9 @@ class World:
         while running := self.running():
             self.report(running[0], **values)
 
-    def signal_all(self, stack: Stack, **values: Any) -> Stack:
-        """Signal all waiting resources until none waits."""
-        while waiting := [
-            n for n, s in self.states(stack).items() if s in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")
-        ]:
-            for name in waiting:
-                self.signal(stack, name, **values)
+    def complete(self, stack: Stack, **values: Any) -> Stack:
+        """Report all runs, until none is in progress, and return the stack."""
+        self.report_all(**values)
         return self.settled(stack.id)
 
     def started(self, stack: Stack) -> Stack:
@@ -289,6 +293,42 @@ class World:
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         """Return the ids and bodies of the runs in a server's document."""
         return [(run.deployment_id, run.body) for run in self.read(documents.to_run, server_id)]
+
+    def entry(self, server_id: str | None) -> dict[str, Any]:
+        """Return the only run in a server's document, with its mode."""
+        (run,) = self.read(documents.to_run, server_id)
+        return {**rows.load(run.body), "mode": run.mode}
+
+    def pending(self, server_id: str) -> list[tuple[Deployment, dict[str, Any]]]:
+        """Return the runs in a server's document that are not to be stopped, with the values of their inputs."""
+        with self.store.read() as tx:
+            listed = [
+                (deployments.get(tx, run.deployment_id), values(rows.load(run.body)["inputs"]))
+                for run in documents.to_run(tx, server_id)
+            ]
+        return [(deployment, inputs) for deployment, inputs in listed if not deployment.cancelling]
+
+    def messages(self, queue: str) -> list[Any]:
+        """Return the bodies of the messages in a queue of the project, which need not exist."""
+        with self.store.read() as tx:
+            found = queues.find(tx, self.project, queue)
+            listed = queues.page_messages(tx, found.id, limit=100, delayed=True) if found else []
+        return [json.loads(message.body) for message in listed]
+
+    def store_hook(self, name: str) -> Artifact:
+        """Store a hook, which configs deliver by its name."""
+        values = {"id": str(uuid4()), "kind": ArtifactKind.HOOK, "version": 1, "sha256": "2" * 64, "size": 1}
+        hook = Artifact(**values, name=name, project_id=self.project, created_at=self.store.clock.now())
+        self.store.write(lambda tx: artifacts.add(tx, hook, b"x"))
+        return hook
+
+    def config_of(self, deployment: Deployment) -> Config:
+        """Return the config of the current run of a deployment."""
+        return self.read(configs.get, deployment.config_id, self.project)
+
+    def inputs_of(self, deployment: Deployment) -> dict[str, Any]:
+        """Return the values of the inputs of the current run of a deployment."""
+        return values(self.config_of(deployment).inputs)
 
 
 def has_provider() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 VERSION = "2018-08-31"
+#: The resource that receives the signals of a wait condition.
+HANDLE: dict[str, Any] = {"type": "OS::Heat::WaitConditionHandle"}
 
 
 def document(version: str = VERSION, **sections: Any) -> dict[str, Any]:
@@ -60,6 +62,15 @@ def deployment_group(config: str = "config", **properties: Any) -> dict[str, Any
 def on(server: Any, config: str = "config", **properties: Any) -> dict[str, Any]:
     """Return a deployment on the server with this id."""
     return define("OS::Heat::SoftwareDeployment", config={"get_resource": config}, server=server, **properties)
+
+
+def wait(handle: str = "handle", **properties: Any) -> dict[str, Any]:
+    """Return a wait condition, whose handle is the resource ``handle``."""
+    return define("OS::Heat::WaitCondition", **{"handle": {"get_resource": handle}, "timeout": 60, **properties})
+
+
+#: The data in the last signal with the id 1 to the handle of the wait condition ``wait``, which change at any time.
+LIVE = {"str_split": ['"', {"get_attr": ["wait", "data"]}, 3]}
 
 
 def chain(length: int, **properties: Any) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class TypeContract:
             heat.delete(stack)
             return
         if found.status.value == "IN_PROGRESS":
-            stack = heat.signal_all(stack)
+            stack = heat.complete(stack)
         assert stack.status.value == "COMPLETE"
 
         stack = heat.delete(stack)

@@ -63,18 +63,12 @@ def report(agent, **said):
     return entry
 
 
-def trigger(stoker, status=201, **said):
-    answer = stoker.heat("POST", "/software_triggers", said)
-    assert answer.status == status, answer.raw
-    return answer.body.get("software_trigger")
-
-
 def test_events_of_a_trigger_are_streamed(stoker, agent):
     other = spoken_agent(stoker)
     config = deploy(stoker, agent.id)  # leaves a config behind
     report(agent)
-    said = {"deployment_id": config["id"], "servers": [agent.id, other.id], "max_concurrent": 1}
-    made = trigger(stoker, **said)
+    body = {"deployment_id": config["id"], "servers": [agent.id, other.id], "max_concurrent": 1}
+    made = stoker.heat("POST", "/software_triggers", body).body["software_trigger"]
     with event_stream(stoker, f"/events?subject=trigger:{made['id']}") as events:
         first = [next(events) for _ in range(3)]
         assert [each.name for each in first] == ["target", "target", "trigger"]

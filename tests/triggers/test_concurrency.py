@@ -30,9 +30,8 @@ pytestmark = pytest.mark.slow
 def test_counts_are_exact_in_any_order_of_events(fleet, data):
     fleet.world.work.jobs.clear()  # of an example before that ended early
     count = data.draw(st.integers(1, 12))
-    trigger = fleet.trigger(
-        config_id=fleet.config(),
-        servers=[each.id for each in fleet.servers(count)],
+    trigger = fleet.trigger_over(
+        count,
         max_concurrent=data.draw(st.none() | st.integers(1, 4)),
         max_fail_percentage=data.draw(st.sampled_from([0, 25, 100])),
         canary=data.draw(st.sampled_from([None, None, 1, "50%"])),

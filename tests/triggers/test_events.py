@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_cursor_whose_events_were_deleted_is_too_old(heat, fleet):
 
 def test_several_subjects_have_one_cursor(heat, fleet):
     stack = heat.create(template({"a": config()}))
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(2)])
+    trigger = fleet.trigger_over(2)
     one, other = fleet.running(trigger)
     subjects = {"stack": f"stack:{stack.id}", "trigger": f"trigger:{trigger.id}"}
     kinds = frozenset(("state", "stack", "resource"))
@@ -103,27 +104,25 @@ def test_lists_announce_changes_of_their_objects(site):
         with app.store.read() as tx:
             return bool(reader.read(tx, topics & set(reader.topics())).events)
 
+    def call(verb: str, path: str, body: Any = None) -> tuple[Any, list[str]]:
+        """Return the answer, and whose lists announce a change."""
+        topics.clear()
+        answer = site.call(verb, path, body)
+        return answer, [noun for noun in readers if changed(noun)]
+
     for reader in readers.values():
         with app.store.read() as tx:
             assert reader.read(tx, None).events == []
-    topics.clear()
-    server = site.call("POST", "/servers", {"name": "web1"})["server"]["id"]
-    assert [noun for noun in readers if changed(noun)] == ["servers"]
-    topics.clear()
-    site.call("PATCH", f"/servers/{server}", {"labels": {"tier": "web"}})
-    assert [noun for noun in readers if changed(noun)] == ["servers"]
-    topics.clear()
-    body = {"stack_name": "shop", "template": template({"a": config()})}
-    stack = site.call("POST", "/stacks", body)["stack"]["id"]
-    assert "stacks" in [noun for noun in readers if changed(noun)]
-    topics.clear()
-    site.call("DELETE", f"/stacks/shop/{stack}")
-    assert "stacks" in [noun for noun in readers if changed(noun)]
-    body = {"name": "c", "group": "script", "config": "true"}
-    config_id = site.call("POST", "/software_configs", body)["software_config"]["id"]
-    topics.clear()
-    site.call("POST", "/software_triggers", {"config_id": config_id, "servers": [server]})
-    assert "triggers" in [noun for noun in readers if changed(noun)]
+    answer, announced = call("POST", "/servers", {"name": "web1"})
+    assert announced == ["servers"]
+    server = answer["server"]["id"]
+    assert call("PATCH", f"/servers/{server}", {"labels": {"tier": "web"}})[1] == ["servers"]
+    answer, announced = call("POST", "/stacks", {"stack_name": "shop", "template": template({"a": config()})})
+    assert "stacks" in announced
+    assert "stacks" in call("DELETE", f"/stacks/shop/{answer['stack']['id']}")[1]
+    answer, _ = call("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
+    body = {"config_id": answer["software_config"]["id"], "servers": [server]}
+    assert "triggers" in call("POST", "/software_triggers", body)[1]
 
 
 def test_a_list_that_is_read_as_a_whole_announces_its_change_once(site):

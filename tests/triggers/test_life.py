@@ -270,7 +270,7 @@ def test_the_source_config_may_change_or_be_deleted_during_a_trigger(fleet):
     trigger = fleet.trigger(config_id=config, servers=[each.id for each in made], max_concurrent=1)
     fleet.world.store.write(lambda tx: configs.delete(tx, config))
     fleet.end(fleet.running(trigger)[0])
-    assert fleet.world.read(configs.get, fleet.running(trigger)[0].config_id, "p").config == "first"
+    assert fleet.world.config_of(fleet.running(trigger)[0]).config == "first"
 
 
 def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
@@ -324,7 +324,7 @@ def test_an_unexpected_error_at_one_target_does_not_affect_the_others(fleet, mon
         return started
 
     monkeypatch.setattr(service, "start_run", start)
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[first.id, broken.id, last.id])
+    trigger = fleet.trigger_on(first, broken, last)
     assert fleet.exact(trigger) == {"queued": 0, "running": 2, "complete": 0, "failed": 1, "cancelled": 0}
     assert fleet.targets(trigger)[1].status_reason == "Internal error: TypeError"
     assert {made.server_id for made in fleet.world.deployments()} == {first.id, last.id}

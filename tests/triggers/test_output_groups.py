@@ -46,7 +46,7 @@ def test_other_differences_matter(first, second):
 
 def on(fleet, *names):
     """A trigger on servers with these names, and its deployments."""
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.enroll(*names)])
+    trigger = fleet.trigger_on(*fleet.enroll(*names))
     return trigger, fleet.running(trigger)
 
 

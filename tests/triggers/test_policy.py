@@ -42,7 +42,7 @@ def test_a_trigger_counts_as_the_stack_of_its_source(fleet):
 def test_a_refusing_server_fails_alone(fleet):
     first, second, third = fleet.servers(3)
     govern(fleet, second.id, {"groups": ["puppet"]})
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in (first, second, third)])
+    trigger = fleet.trigger_on(first, second, third)
     for each in fleet.running(trigger):
         fleet.end(each)
     assert [each.status for each in fleet.targets(trigger)] == ["COMPLETE", "FAILED", "COMPLETE"]
@@ -57,19 +57,19 @@ def test_a_refused_target_leaves_no_queue_or_container(fleet, transport):
     def left():
         return [fleet.world.read(query.count, table) for table in ("containers", "queues")]
 
-    fleet.trigger(config_id=fleet.config(), servers=[free.id], signal_transport=transport)
+    fleet.trigger_on(free, signal_transport=transport)
     of_one = left()
-    refused = fleet.trigger(config_id=fleet.config(), servers=[one.id, free.id], signal_transport=transport)
+    refused = fleet.trigger_on(one, free, signal_transport=transport)
     assert "runs no configs of the group script" in fleet.targets(refused)[0].status_reason
     assert left() == [2 * each for each in of_one]
     with pytest.raises(DeploymentRefused):
-        fleet.trigger(config_id=fleet.config(), servers=[one.id], signal_transport=transport)
+        fleet.trigger_on(one, signal_transport=transport)
     assert left() == [2 * each for each in of_one]
 
 
 def test_a_retry_is_authorized_again(fleet):
     (one,) = fleet.servers(1)
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[one.id])
+    trigger = fleet.trigger_on(one)
     (made,) = fleet.running(trigger)
     fleet.end(made, 1)
     govern(fleet, one.id, {"groups": ["puppet"]})
@@ -82,11 +82,10 @@ def test_each_server_waits_for_its_own_window(fleet, clock):
     early, late, free = fleet.servers(3)
     for each, hour in ((early, 1), (late, 3)):
         govern(fleet, each.id, {"maintenance_windows": [{"cron": f"0 {hour} * * *", "minutes": 30}]})
-    found = [each.id for each in (early, late, free)]
-    trigger = fleet.trigger(config_id=fleet.config(), servers=found, timeout=60)
+    trigger = fleet.trigger_on(early, late, free, timeout=60)
 
     def to_run():
-        return [bool(fleet.world.to_run(id)) for id in found]
+        return [bool(fleet.world.to_run(each.id)) for each in (early, late, free)]
 
     assert to_run() == [False, False, True]
     assert fleet.world.work.kinds().count(DEADLINE) == 1
@@ -107,7 +106,7 @@ def test_each_server_waits_for_its_own_window(fleet, clock):
 def test_a_held_run_can_be_cancelled(fleet, clock):
     (one,) = fleet.servers(1)
     govern(fleet, one.id, {"maintenance_windows": [{"cron": "0 1 * * *", "minutes": 30}]})
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[one.id])
+    trigger = fleet.trigger_on(one)
     assert fleet.cancel(trigger).status == "CANCELLED"
     clock.until(fleet.world.work, "2026-05-02T01:10")
     assert fleet.world.to_run(one.id) == []

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from support import templates
 from support.agent_protocol import deploy, spoken_agent
 from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
-from support.templates import define
+from support.templates import define, on
 
 pytestmark = pytest.mark.slow
 
@@ -47,13 +45,6 @@ def server_of(stoker, agent):
     id = agent.spoken.id
     stoker.until(lambda: stoker.heat("GET", f"/servers/{id}").body["server"]["status"] == "ONLINE")
     return id
-
-
-def command(stoker, *words):
-    """Run the command line against the service."""
-    program = str(Path(sys.executable).with_name("stoker"))
-    environment = {**os.environ, **stoker.environment}
-    return subprocess.run([program, *words], env=environment, capture_output=True, text=True, timeout=180, check=False)
 
 
 def config(stoker, **body):
@@ -186,44 +177,23 @@ def test_an_agent_that_cannot_preview_gets_no_preview(stoker):
 def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
     server = server_of(stoker, agent)
     path = tmp_path / "app.conf"
+    structured = {"type": "OS::Heat::StructuredDeployment"}
+    ports = {"inputs": [{"name": "port"}], "outputs": [{"name": "size"}]}
 
-    def template(port, extra=None):
-        return {
-            "heat_template_version": "2018-08-31",
-            "resources": {
-                "config": define(
-                    "OS::Heat::StructuredConfig",
-                    group="file",
-                    config={"path": str(path), "template": f"port=${{port}} {port}\n"},
-                    inputs=[{"name": "port"}],
-                    outputs=[{"name": "size"}],
-                ),
-                "app": define(
-                    "OS::Heat::StructuredDeployment",
-                    config={"get_resource": "config"},
-                    server=server,
-                    input_values={"port": port},
-                    signal_transport="STOKER_SIGNAL",
-                ),
-                **(extra or {}),
-            },
-        }
+    def template(port, **more):
+        file = {"path": str(path), "template": f"port=${{port}} {port}\n"}
+        config = define("OS::Heat::StructuredConfig", group="file", config=file, **ports)
+        app = on(server, input_values={"port": port}, signal_transport="STOKER_SIGNAL") | structured
+        return templates.template({"config": config, "app": app, **more})
 
     name = f"previewed-{os.urandom(3).hex()}"
     id_ = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template(80)}).body["stack"]["id"]
     stack = f"/stacks/{name}/{id_}"
     stoker.until(lambda: stoker.heat("GET", stack).body["stack"]["stack_status"] == "CREATE_COMPLETE", 60)
     before = stoker.heat("GET", "/software_deployments").body["software_deployments"]
-    dependent = {
-        "next": define(
-            "OS::Heat::StructuredDeployment",
-            config={"get_resource": "config"},
-            server=server,
-            input_values={"port": {"get_attr": ["app", "size"]}},
-        )
-    }
+    dependent = {"next": on(server, input_values={"port": {"get_attr": ["app", "size"]}}) | structured}
 
-    answer = stoker.heat("PUT", f"{stack}/preview?on_servers=true", {"template": template(81, dependent)})
+    answer = stoker.heat("PUT", f"{stack}/preview?on_servers=true", {"template": template(81, **dependent)})
 
     assert answer.status == 200, answer.raw
     previews = {each["resource_name"]: each for each in answer.body["server_previews"]}
@@ -236,27 +206,25 @@ def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
     assert "+port=81 81" in target["run"]["changes"][0]["diff"]
     assert path.read_text() == "port=80 80\n"
     file = tmp_path / "next.json"
-    file.write_text(json.dumps(template(82, dependent)))
-    shown = command(stoker, "stack", "update", name, "-t", str(file), "--dry-run", "--on-servers")
-    assert shown.returncode == 0, shown.stderr
-    assert "app on an_update_is_previewed" in shown.stdout
-    assert "would change 1 item" in shown.stdout
-    assert "+port=82 82" in shown.stdout
-    assert "next: unknown: input_values depends on app.size, unknown until applied" in shown.stdout
-    shown = command(stoker, "stack", "update", name, "-t", str(file), "--dry-run", "--on-servers", "-o", "json")
-    of_app = next(each for each in json.loads(shown.stdout)["server_previews"] if each["resource_name"] == "app")
+    file.write_text(json.dumps(template(82, **dependent)))
+    words = ("stack", "update", name, "-t", str(file), "--dry-run", "--on-servers")
+    shown = stoker.run(*words).stdout
+    assert "app on an_update_is_previewed" in shown
+    assert "would change 1 item" in shown
+    assert "+port=82 82" in shown
+    assert "next: unknown: input_values depends on app.size, unknown until applied" in shown
+    of_app = next(each for each in stoker.json(*words)["server_previews"] if each["resource_name"] == "app")
     assert "+port=82 82" in of_app["targets"][0]["run"]["changes"][0]["diff"]
     # a new stack whose nested stack deploys to the server
     inner = tmp_path / "inner.yaml"
     inner.write_text(json.dumps(template(83)))
-    file.write_text(json.dumps({"heat_template_version": "2018-08-31", "resources": {"web": {"type": "inner.yaml"}}}))
-    shown = command(stoker, "stack", "create", f"{name}-2", "-t", str(file), "--dry-run", "--on-servers")
-    assert (shown.returncode, "+ app (OS::Heat::StructuredDeployment)" in shown.stdout) == (0, True), shown
-    assert "web/app on an_update_is_previewed" in shown.stdout
-    assert "+port=83 83" in shown.stdout
+    file.write_text(json.dumps(templates.template({"web": {"type": "inner.yaml"}})))
+    shown = stoker.run("stack", "create", f"{name}-2", "-t", str(file), "--dry-run", "--on-servers").stdout
+    assert "+ app (OS::Heat::StructuredDeployment)" in shown
+    assert "web/app on an_update_is_previewed" in shown
+    assert "+port=83 83" in shown
     assert stoker.heat("GET", f"/stacks/{name}-2").status == 404
-    shown = command(stoker, "trigger", name, "app", "-i", "port=99", "--dry-run")
-    assert (shown.returncode, "+port=99 80" in shown.stdout) == (0, True), shown
+    assert "+port=99 80" in stoker.run("trigger", name, "app", "-i", "port=99", "--dry-run").stdout
     # the commands delete their triggers, with their deployments
     assert len(stoker.heat("GET", "/software_triggers?stack=" + id_).body["software_triggers"]) == 1
     after = stoker.heat("GET", "/software_deployments").body["software_deployments"]

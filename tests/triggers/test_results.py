@@ -38,10 +38,6 @@ def one(fleet):
     return make
 
 
-def inputs_of(fleet, found):
-    return {each["name"]: each.get("value") for each in fleet.world.read(configs.get, found.config_id, "p").inputs}
-
-
 def now(fleet, found):
     return fleet.world.read(deployments.get, found.id)
 
@@ -67,7 +63,7 @@ def new_object(inputs, data):
 def arrive(fleet, transport, deployment, said):
     """As the transport brings it."""
     callbacks, messaging = stores(fleet)
-    write, inputs = fleet.world.store.write, inputs_of(fleet, deployment)
+    write, inputs = fleet.world.store.write, fleet.world.inputs_of(deployment)
     match transport:
         case "TEMP_URL_SIGNAL":
             new = new_object(inputs, json.dumps(said).encode())
@@ -84,7 +80,7 @@ def arrive(fleet, transport, deployment, said):
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL"])
 def test_upstream_agents_get_a_signal_url(fleet, one, transport):
     _, made = one(transport)
-    values = inputs_of(fleet, made)
+    values = fleet.world.inputs_of(made)
     assert values["deploy_signal_verb"] == "POST"
     url = urlsplit(values["deploy_signal_id"])
     assert url.path == f"/v1/p/software_deployments/{made.id}/signal"
@@ -95,7 +91,7 @@ def test_upstream_agents_get_a_signal_url(fleet, one, transport):
 
 def test_the_stack_user_of_a_queue_belongs_to_the_deployment(fleet, one):
     _, made = one("ZAQAR_SIGNAL")
-    values = inputs_of(fleet, made)
+    values = fleet.world.inputs_of(made)
     assert values["deploy_queue_id"] == f"{made.id}-1"
     user = fleet.world.read(stack_users.find, values["deploy_user_id"])
     assert user is not None
@@ -183,13 +179,13 @@ def is_result_of(fleet, deployment, code):
 @pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
 def test_a_result_ends_the_run_and_the_trigger_and_a_retried_run_has_its_own(fleet, one, transport):
     trigger, made = one(transport, timeout=60)
-    assert inputs_of(fleet, made)["deploy_signal_transport"] == transport
+    assert fleet.world.inputs_of(made)["deploy_signal_transport"] == transport
     arrive(fleet, transport, made, {**RESULT, "deploy_status_code": 3})
     assert fleet.exact(trigger)["failed"] == 1
     assert is_result_of(fleet, made, "3")
     again = fleet.retry(made)
     assert fleet.exact(trigger)["running"] == 1
-    after = inputs_of(fleet, again)
+    after = fleet.world.inputs_of(again)
     assert after["deploy_signal_transport"] == transport
     if transport in ("CFN_SIGNAL", "HEAT_SIGNAL"):
         assert after["deploy_signal_id"].endswith("&run=2")

@@ -12,7 +12,6 @@ from stoker.deployments.documents import LOG_BYTES
 from stoker.model.audit import Decision, Outcome
 from stoker.model.deployment import Deployment
 from stoker.settings import Settings
-from stoker.stacks import repetition
 from stoker.store import audit, deployments, runs
 from stoker.triggers import jobs as trigger_retention
 from stoker.triggers import lifecycle
@@ -41,12 +40,11 @@ def count(heat: World, table: str) -> int:
 
 def deploy_twice(fleet: Fleet) -> Deployment:
     """A deployment of a trigger whose first run failed and whose second is complete. Both wrote output."""
-    store = fleet.world.store
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(1)])
+    trigger = fleet.trigger_over(1)
     first = fleet.running(trigger)[0]
     write_output(fleet, first)
     fleet.end(first, code=1)
-    store.write(lambda tx: repetition.retry(tx, fleet.world.engine, deployments.get(tx, first.id), "ann"))
+    fleet.retry(first)
     second = fleet.running(trigger)[0]
     write_output(fleet, second)
     fleet.end(second)
@@ -123,15 +121,15 @@ def test_a_large_trigger_is_deleted_in_parts(heat, monkeypatch, tmp_path, by):
     sizes, delete_runs = [], lifecycle._delete_runs
     monkeypatch.setattr(lifecycle, "_BATCH", 2)
     monkeypatch.setattr(lifecycle, "_delete_runs", lambda *of: [sizes.append(len(of[-1])), delete_runs(*of)])
-    old = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(5)])
+    old = fleet.trigger_over(5)
     for deployment in fleet.running(old):
         fleet.end(deployment)
     age(heat.store, "triggers", 91 * 86400)
-    current = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(1)])
+    current = fleet.trigger_over(1)
     if by == "age":
         assert create_retention(heat).purge("triggers") == 1
     else:
-        inside.call("DELETE", f"software_triggers/{old.id}")
+        inside.call("DELETE", f"/software_triggers/{old.id}")
     assert [size for size in sizes if size] == [2, 1, 2]
     assert fleet.now(current).status == "IN_PROGRESS"
     assert count(heat, "triggers") == count(heat, "deployments") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +19,6 @@ from stoker.triggers import schedules as trigger_schedules
 from stoker.triggers.lifecycle import GO_ON
 from stoker.triggers.request import parse_schedule
 from stoker.triggers.schedules import KEPT, RUN, TIDY
-from stoker.work import cron
 from support.clock import Clock as FixedClock
 from support.fleet import COMPONENT
 from support.templates import define, on, template
@@ -405,8 +403,6 @@ def test_old_triggers_are_deleted_in_batches_unless_they_run(clock, monkeypatch)
     ("said", "words"),
     [
         ({"cron": "x"}, "five fields"),
-        ({"cron": "* * * * * *"}, "five fields"),
-        ({"cron": "61 * * * *"}, "cannot be read"),
         ({"cron": "0 0 30 2 *"}, "never comes"),
         ({"cron": "0 2 * * *", "at": "2050-01-01T00:00:00Z"}, "not both"),
         ({"cron": None}, "needs cron, or at"),
@@ -414,8 +410,6 @@ def test_old_triggers_are_deleted_in_batches_unless_they_run(clock, monkeypatch)
         ({"cron": None, "at": "soon"}, "at must be a time"),
         ({"cron": None, "at": 5}, "at must be a string"),
         ({"timezone": "Mars/Olympus"}, "timezone"),
-        ({"timezone": "../../etc/passwd"}, "timezone"),
-        ({"timezone": 5}, "timezone"),
         ({"misfire_policy": "MAYBE"}, "misfire_policy"),
         ({"overlap_policy": "MAYBE"}, "overlap_policy 'MAYBE' is none of REPLACE, QUEUE"),
         ({"enabled": "x"}, "enabled"),
@@ -444,17 +438,3 @@ def test_two_schedules_of_one_name_and_one_of_an_invalid_trigger_are_refused(clo
 
     with pytest.raises(EntityNotFound):
         clock.create(trigger={**clock.trigger, "servers": ["none"]})
-
-
-def local(expression, zone, after, count):
-    found = cron.read(expression, zone).times(after)
-    return [each.astimezone(cron.zone_of(zone)).isoformat()[5:16] for each in islice(found, count)]
-
-
-def test_changes_of_the_local_clock_skip_and_repeat_no_time():
-    spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
-    assert local("30 2 * * *", VIENNA, spring, 2) == ["03-29T03:00", "03-30T02:30"]
-    assert local("30 2 * * *", VIENNA, autumn, 3) == ["10-25T02:30", "10-26T02:30", "10-27T02:30"]
-    late = datetime(2026, 10, 24, 23, 30, tzinfo=UTC)  # 01:30 there
-    hours = local("0 * * * *", VIENNA, late, 4)
-    assert hours == ["10-25T02:00", "10-25T02:00", "10-25T03:00", "10-25T04:00"]

@@ -23,22 +23,13 @@ def template(**resources):
     return {"heat_template_version": VERSION, "resources": resources}
 
 
-def inputs_of(fleet, found):
-    return {each["name"]: each.get("value") for each in fleet.world.read(configs.get, found.config_id, "p").inputs}
-
-
-def everything(fleet, trigger):
-    """Server name → its deployment."""
-    return {each.server_name: fleet.deployment(each) for each in fleet.targets(trigger)}
-
-
 @pytest.fixture
 def shop(fleet):
     """A component on three servers, with inputs of their own, all done."""
     names = [each.id for each in fleet.servers(3)]
     runs = {f"on{i}": on(id, "app", input_values={"target": f"disk{i}"}) for i, id in enumerate(names)}
     stack = fleet.world.create(template(app=COMPONENT, **runs), "shop")
-    return fleet.world.signal_all(stack)
+    return fleet.world.complete(stack)
 
 
 def unchanged(fleet, stack):
@@ -58,11 +49,10 @@ def test_a_components_action_is_triggered_at_any_level(fleet, shop):
     own = {each.server_id: each for each in before[0]}
     for each in fleet.targets(trigger):
         made, original = fleet.deployment(each), own[each.server_id]
-        with fleet.world.store.read() as tx:
-            derived, first = configs.get(tx, made.config_id, "p"), configs.get(tx, original.config_id, "p")
+        derived, first = fleet.world.config_of(made), fleet.world.config_of(original)
         assert derived.name == f"{first.name}_BACKUP"
         assert (derived.group, derived.config, derived.outputs) == (first.group, first.config, first.outputs)
-        values = inputs_of(fleet, made)
+        values = fleet.world.inputs_of(made)
         assert values["target"] == original.input_values["target"]
         assert values["password"] == "y"
         assert (values["deploy_action"], values["deploy_server_id"]) == ("BACKUP", each.server_id)
@@ -103,7 +93,7 @@ def test_a_trigger_may_name_servers_with_and_without_a_deployment(fleet, shop):
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[other.name])
     (made,) = fleet.running(trigger)
     assert (made.server_id, made.input_values) == (other.id, {})
-    assert inputs_of(fleet, made)["target"] == "disk"
+    assert fleet.world.inputs_of(made)["target"] == "disk"
 
 
 def test_labels_select_among_the_servers_of_the_source(fleet):
@@ -165,7 +155,7 @@ def test_values_of_a_structured_deployment_are_inserted(fleet):
         trigger = fleet.trigger(stack="data", resource=resource, input_values={"x": {"y": 2}})
         (made,) = fleet.running(trigger)
         assert trigger.action == "TRIGGER"
-        assert fleet.world.read(configs.get, made.config_id, "p").config == {"a": {"y": 2}, "b": "TRIGGER"}
+        assert fleet.world.config_of(made).config == {"a": {"y": 2}, "b": "TRIGGER"}
 
 
 def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
@@ -180,7 +170,7 @@ def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
     assert stack.status == "IN_PROGRESS"
     trigger = fleet.trigger(stack="strict", resource="run", signal_transport="CFN_SIGNAL")
     (made,) = fleet.running(trigger)
-    found = fleet.world.read(configs.get, made.config_id, "p").config
+    found = fleet.world.config_of(made).config
     assert (found["timeout"], found["status_aware"], found["signal_verb"]) == ("60", "true", "POST")
     with pytest.raises(UserParameterMissing, match="deploy_signal_id"):
         fleet.trigger(stack="strict", resource="run", signal_transport="STOKER_SIGNAL")
@@ -193,12 +183,12 @@ def test_a_deployment_of_a_rest_client_is_triggered_from_its_config(fleet):
     first = fleet.trigger(config_id=source, servers=[server.id], action="ONE", **values)
     (made,) = fleet.running(first)
     (second,) = fleet.running(fleet.trigger(deployment_id=made.id, input_values={"a": 5}, action="TWO"))
-    values = inputs_of(fleet, second)
+    values = fleet.world.inputs_of(second)
     assert (values["a"], values["b"], values["c"], values["deploy_action"]) == (5, 2, 3, "TWO")
-    with fleet.world.store.read() as tx:
-        names = [each["name"] for each in configs.get(tx, second.config_id, "p").inputs]
-        assert len(names) == len(set(names))
-        assert configs.get(tx, second.config_id, "p").name == "job_ONE_TWO"
+    derived = fleet.world.config_of(second)
+    names = [each["name"] for each in derived.inputs]
+    assert len(names) == len(set(names))
+    assert derived.name == "job_ONE_TWO"
 
 
 def test_a_trigger_may_have_a_name_and_long_ones_are_shortened(fleet):
@@ -209,7 +199,7 @@ def test_a_trigger_may_have_a_name_and_long_ones_are_shortened(fleet):
     assert fleet.targets(trigger)[0].name.endswith("n_BACKUP")
     trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id], name="nightly")
     (made,) = fleet.running(trigger)
-    assert (trigger.name, fleet.world.read(configs.get, made.config_id, "p").name) == ("nightly", "nightly")
+    assert (trigger.name, fleet.world.config_of(made).name) == ("nightly", "nightly")
 
 
 SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
@@ -243,7 +233,7 @@ SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
 def test_a_refused_trigger_starts_nothing(fleet, changes, words):
     (server,) = fleet.servers(1)
     value = define("OS::Heat::Value", value=1)
-    fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, on=on(server.id, "app"), value=value), "shop"))
+    fleet.world.complete(fleet.world.create(template(app=COMPONENT, on=on(server.id, "app"), value=value), "shop"))
     before = fleet.world.deployments()
     with pytest.raises((Invalid, EntityNotFound), match=words):
         fleet.trigger(**{**SAID, **changes})
@@ -325,7 +315,7 @@ def databases(fleet, server, **more):
     """A component on one server, with a deployment for each of three databases; ``a`` requires ``c``."""
     runs = {name: on(server.id, "app", input_values={"target": name}) for name in "abc"}
     runs["a"]["depends_on"] = "c"
-    return fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs, **more), "shop"))
+    return fleet.world.complete(fleet.world.create(template(app=COMPONENT, **runs, **more), "shop"))
 
 
 def values_in_order(fleet, trigger):
@@ -348,7 +338,7 @@ def test_every_deployment_on_a_server_is_triggered_in_the_order_of_requirements_
         ("c", server.id),
         ("a", server.id),
     ]
-    assert inputs_of(fleet, fleet.running(trigger)[0])["password"] == "y"
+    assert fleet.world.inputs_of(fleet.running(trigger)[0])["password"] == "y"
     assert values_in_order(fleet, trigger) == [["b"], ["c"], ["a"]]
     named = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[server.name])
     assert named.total == 3
@@ -382,7 +372,7 @@ def test_max_concurrent_counts_servers(fleet):
         name: on(server.id, "app", input_values={"target": name})
         for name, server in (("a", first), ("b", first), ("c", second), ("d", second))
     }
-    fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
+    fleet.world.complete(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_concurrent=1)
     assert values_in_order(fleet, trigger) == [["a"], ["b"], ["c"], ["d"]]
     both = fleet.trigger(stack="shop", resource="app", action="BACKUP")
@@ -417,7 +407,7 @@ def test_a_run_that_fails_or_disappears_lets_the_next_one_of_its_server_start_un
 def test_a_removed_server_fails_all_its_targets(fleet):
     first, second = fleet.servers(2)
     runs = {name: on(server.id, "app") for name, server in (("a", first), ("b", second), ("c", second))}
-    fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
+    fleet.world.complete(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_concurrent=1)
     fleet.world.store.write(lambda tx: servers.delete(tx, second.id))
     fleet.end(fleet.running(trigger)[0])
@@ -435,7 +425,7 @@ def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last
         runs["b"]["depends_on"] = "a"
         return template(app=component, **runs)
 
-    stack = fleet.world.signal_all(fleet.world.create(version("old"), "shop"))
+    stack = fleet.world.complete(fleet.world.create(version("old"), "shop"))
     fleet.world.update(stack, version("new"))
     fleet.world.signal(stack, "a", deploy_status_code=1)
     assert fleet.world.states(stack)["a"] == "UPDATE_FAILED"
@@ -448,7 +438,7 @@ def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last
     fleet.world.signal(stack, "a", deploy_status_code=1)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
     (made, *_) = fleet.running(trigger)
-    assert fleet.world.read(configs.get, made.config_id, "p").config["configs"][1]["config"] == "backup"
+    assert fleet.world.config_of(made).config["configs"][1]["config"] == "backup"
     assert values_in_order(fleet, trigger) == [["old"], ["old"]]
 
     fleet.world.update(stack, version("new", "backup 2"))
@@ -459,7 +449,7 @@ def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last
     assert values_in_order(fleet, fleet.trigger(stack="shop", resource="b", action="BACKUP")) == [["old"]]
     assert values_in_order(fleet, fleet.trigger(stack="shop", resource="a", action="BACKUP")) == [["new"]]
 
-    fleet.world.signal_all(fleet.world.update(stack, version("new", "backup 2")))
+    fleet.world.complete(fleet.world.update(stack, version("new", "backup 2")))
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
     assert "last_applied" not in trigger.source
     assert values_in_order(fleet, trigger) == [["new"], ["new"]]
@@ -497,7 +487,7 @@ def test_a_tolerated_member_whose_config_is_gone_is_triggered_with_its_present_o
     for resource in ("app", "all"):
         trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")
         assert [target.resource_name for target in fleet.targets(trigger)] == ["all/bad", "all/good"]
-        contents = [fleet.world.read(configs.get, made.config_id, "p").config for made in fleet.running(trigger)]
+        contents = [fleet.world.config_of(made).config for made in fleet.running(trigger)]
         assert [content["configs"][1]["config"] for content in contents] == ["new", "new"]
 
 
@@ -509,12 +499,12 @@ def test_a_secret_of_the_last_success_stays_secret(fleet):
         parameters = {"pw": {"type": "string", "hidden": True, "default": secret}}
         return {**template(app=COMPONENT, on=run), "parameters": parameters}
 
-    stack = fleet.world.signal_all(fleet.world.create(version("first secret"), "shop"))
+    stack = fleet.world.complete(fleet.world.create(version("first secret"), "shop"))
     fleet.world.update(stack, version("second secret"))
     fleet.world.signal(stack, "on", deploy_status_code=1)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
     (made,) = fleet.running(trigger)
-    assert inputs_of(fleet, made)["password"] == "first secret"
+    assert fleet.world.inputs_of(made)["password"] == "first secret"
     assert trigger.options.secret == ("password",)
     assert made.input_values == {"password": "******"}
 
@@ -527,4 +517,4 @@ def test_wrong_inputs_start_nothing(fleet):
     assert fleet.world.deployments() == []
     trigger = fleet.trigger(config_id=config, servers=[server.id], input_values={"items": "4"})
     assert trigger.input_values == {"items": 4}
-    assert inputs_of(fleet, fleet.running(trigger)[0])["items"] == 4
+    assert fleet.world.inputs_of(fleet.running(trigger)[0])["items"] == 4

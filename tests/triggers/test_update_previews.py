@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.stacks import operations
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
-from stoker.store import artifacts, configs, stacks, targets, triggers
+from stoker.store import stacks, targets, triggers
 from stoker.triggers import update_previews
 from support.fleet import Fleet
 from support.stacks import World
@@ -63,9 +61,7 @@ def _shown(tx: Any, started: update_previews.UpdatePreview) -> tuple[str, Any, d
 
 def complete(heat: World, text: Any, files: dict[str, str] | None = None) -> Any:
     """Create a stack, and report success for all its deployments."""
-    stack = heat.create(text, files=files)
-    heat.report_all()
-    return heat.settled(stack.id)
+    return heat.complete(heat.create(text, files=files))
 
 
 INNER = template(
@@ -194,21 +190,11 @@ def test_a_new_stack_is_previewed_on_enrolled_servers(heat):
 
 def test_a_new_config_delivers_its_stored_hook_and_is_expanded(heat):
     enroll(heat, "web1")
-    hook = Artifact(
-        id="h",
-        project_id="p",
-        kind=ArtifactKind.HOOK,
-        name="shout",
-        version=1,
-        sha256="2" * 64,
-        size=1,
-        created_at=datetime.now(UTC),
-    )
-    heat.store.write(lambda tx: artifacts.add(tx, hook, b"x"))
+    hook = heat.store_hook("shout")
     text = template({"config": config("c", options={"hook": "shout"}), "app": on("web1")})
     assert preview(heat, text) == {"app": ("CREATE", "c", {"web1": {}})}
     (run,) = heat.deployments()
-    assert heat.read(configs.get, run.config_id, "p").options["hook"]["sha256"] == "2" * 64
+    assert heat.config_of(run).options["hook"]["sha256"] == hook.sha256
 
 
 def test_one_request_starts_a_limited_number_of_previews(heat, monkeypatch):
