@@ -1,4 +1,8 @@
-"""Undo: what a deployment made is removed before the deployment disappears."""
+"""
+Undo: what a deployment made is removed before the deployment disappears.
+
+It takes the place of the action DELETE, whose order and repetition are in ``test_actions``.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,19 @@ from stoker.deployments.run_end import DEADLINE
 from stoker.deployments.run_plan import REMEDY
 from stoker.model.deployment import UNDO
 from stoker.model.errors import Invalid
-from stoker.store import deployments, documents, rows, servers
+from stoker.store import deployments, documents, servers
 from support.deployments import begin
-from support.fleet import Fleet
-from support.templates import config, deployment_group, on, template
+from support.stacks import values
+from support.templates import config, on, template
 
 SCRIPT = "#!/bin/sh\nrm -f /tmp/made"
 
 
 @pytest.fixture
-def machines(heat):
-    """Two enrolled servers whose agents know how to undo."""
-    return Fleet(heat).servers(2, modes=(UNDO,))
+def machine(fleet):
+    """The id of an enrolled server whose agent knows how to undo."""
+    (server,) = fleet.servers(1, modes=(UNDO,))
+    return server.id
 
 
 def undoable(server_id, option=SCRIPT, *, transport="STOKER_SIGNAL", **options):
@@ -34,17 +39,6 @@ def undoable(server_id, option=SCRIPT, *, transport="STOKER_SIGNAL", **options):
     return template(resources)
 
 
-def entry(heat, server_id):
-    """The only run in the document of a server, with its mode."""
-    with heat.store.read() as tx:
-        (run,) = documents.to_run(tx, server_id)
-        return {**rows.load(run.body), "mode": run.mode}
-
-
-def inputs(run):
-    return {each["name"]: each["value"] for each in run["inputs"]}
-
-
 def signal(heat, stack, code=0):
     return heat.signal(stack, "d", deploy_status_code=code)
 
@@ -53,21 +47,21 @@ def signal(heat, stack, code=0):
     ("option", "group", "text", "mode"),
     [(SCRIPT, "script", SCRIPT, None), (True, "file", "#!/bin/sh\necho", UNDO)],
 )
-def test_the_deletion_of_a_stack_undoes_its_deployments(heat, machines, option, group, text, mode):
-    stack = signal(heat, heat.create(undoable(machines[0].id, option)))
+def test_the_deletion_of_a_stack_undoes_its_deployments(heat, machine, option, group, text, mode):
+    stack = signal(heat, heat.create(undoable(machine, option)))
     stack = heat.delete(stack)
 
     assert heat.states(stack)["d"] == "DELETE_IN_PROGRESS"
-    run = entry(heat, machines[0].id)
+    run = heat.entry(machine)
     assert (run["group"], run["config"], run["mode"]) == (group, text, mode)
-    assert (inputs(run)["word"], inputs(run)["deploy_action"]) == ("x", "DELETE")
-    assert inputs(run)["deploy_timeout"] == "600.0"
+    assert (values(run["inputs"])["word"], values(run["inputs"])["deploy_action"]) == ("x", "DELETE")
+    assert values(run["inputs"])["deploy_timeout"] == "600.0"
 
     stack = signal(heat, stack)
     assert (stack.action, stack.status, heat.deployments()) == ("DELETE", "COMPLETE", [])
 
 
-def test_true_is_refused_for_hooks_that_cannot_undo_before_anything_is_written(heat, machines):
+def test_true_is_refused_for_hooks_that_cannot_undo_before_anything_is_written(heat):
     with pytest.raises(Invalid, match=r"resources\.config.*The option undo must be the text of a script"):
         heat.create(template({"config": config(options={"undo": True})}))
     with pytest.raises(Invalid, match=r"resources\.config.*the hook of the group ansible cannot undo"):
@@ -77,13 +71,13 @@ def test_true_is_refused_for_hooks_that_cannot_undo_before_anything_is_written(h
 
 
 @pytest.mark.parametrize("option", [False, None, "", "false"])
-def test_without_the_option_nothing_runs(heat, machines, option):
-    assert heat.delete(signal(heat, heat.create(undoable(machines[0].id, option)))).deleted_at is not None
+def test_without_the_option_nothing_runs(heat, machine, option):
+    assert heat.delete(signal(heat, heat.create(undoable(machine, option)))).deleted_at is not None
 
 
-def test_a_failed_undo_fails_the_deletion_until_a_retry_or_the_removal_of_the_server(heat, machines):
-    stack = heat.delete(signal(heat, heat.create(undoable(machines[0].id, undo_timeout=30))))
-    assert inputs(entry(heat, machines[0].id))["deploy_timeout"] == "30.0"
+def test_a_failed_undo_fails_the_deletion_until_a_retry_or_the_removal_of_the_server(heat, machine):
+    stack = heat.delete(signal(heat, heat.create(undoable(machine, undo_timeout=30))))
+    assert values(heat.entry(machine)["inputs"])["deploy_timeout"] == "30.0"
     heat.work.run(DEADLINE)
     stack = heat.settled(stack.id)
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
@@ -95,13 +89,13 @@ def test_a_failed_undo_fails_the_deletion_until_a_retry_or_the_removal_of_the_se
     assert REMEDY in stack.reason
 
     stack = heat.delete(stack)
-    assert entry(heat, machines[0].id)["config"] == SCRIPT
-    heat.store.write(lambda tx: servers.delete(tx, machines[0].id))
+    assert heat.entry(machine)["config"] == SCRIPT
+    heat.store.write(lambda tx: servers.delete(tx, machine))
     assert heat.delete(signal(heat, stack, 1)).status == "COMPLETE"
 
 
-def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
-    (old,) = Fleet(heat).servers(1)
+def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat, fleet):
+    (old,) = fleet.servers(1)
     stack = heat.delete(signal(heat, heat.create(undoable(old.id, True))))
     assert (stack.action, stack.status) == ("DELETE", "FAILED")
     assert f"The agent of server {old.name} does not know how to undo" in stack.reason
@@ -109,32 +103,18 @@ def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
 
 
 @pytest.mark.parametrize("is_polling", [False, True])
-def test_a_run_that_no_agent_may_have_begun_is_not_undone(heat, machines, is_polling):
+def test_a_run_that_no_agent_may_have_begun_is_not_undone(heat, machine, is_polling):
     """A delivery is recorded a moment after the document was sent to an agent that polls."""
     if is_polling:
-        heat.store.write(lambda tx: servers.record_seen_again(tx, tx.now, [machines[0].id]))
-    stack = heat.delete(heat.create(undoable(machines[0].id)))
+        heat.store.write(lambda tx: servers.record_seen_again(tx, tx.now, [machine]))
+    stack = heat.delete(heat.create(undoable(machine)))
     assert (stack.action, stack.status) == ("DELETE", "IN_PROGRESS" if is_polling else "COMPLETE")
 
 
-def test_a_replacement_on_another_server_undoes_the_old_one(heat, machines):
-    old, new = machines
-    stack = signal(heat, heat.create(undoable(old.id)))
-    stack = signal(heat, heat.update(stack, undoable(new.id)))
-
-    assert (stack.action, stack.status) == ("UPDATE", "IN_PROGRESS")
-    run = entry(heat, old.id)
-    assert (run["config"], inputs(run)["deploy_action"]) == (SCRIPT, "DELETE")
-    (leftover,) = [each for each in heat.deployments() if each.server_id == old.id]
-    heat.report(leftover)
-    assert heat.settled(stack.id).status == "COMPLETE"
-    assert [each.server_id for each in heat.deployments()] == [new.id]
-
-
-def test_the_undo_of_the_old_one_precedes_a_replacement_on_the_same_server(heat, machines):
-    stack = signal(heat, heat.create(undoable(machines[0].id)))
-    stack = heat.update(stack, undoable(machines[0].id, transport="CFN_SIGNAL"))
-    assert entry(heat, machines[0].id)["config"] == SCRIPT
+def test_the_undo_of_the_old_one_precedes_a_replacement_on_the_same_server(heat, machine):
+    stack = signal(heat, heat.create(undoable(machine)))
+    stack = heat.update(stack, undoable(machine, transport="CFN_SIGNAL"))
+    assert heat.entry(machine)["config"] == SCRIPT
 
     (old,) = heat.deployments()
     heat.report(old)
@@ -142,35 +122,14 @@ def test_the_undo_of_the_old_one_precedes_a_replacement_on_the_same_server(heat,
     assert (new.id == old.id, new.action) == (False, "CREATE")
     assert signal(heat, stack).status == "COMPLETE"
     heat.delete(stack)
-    assert entry(heat, machines[0].id)["config"] == SCRIPT
-
-
-def test_a_member_that_leaves_its_group_is_undone(heat, machines):
-    first, second = machines
-
-    def group(*ids):
-        members = {f"m{number}": id for number, id in enumerate(ids)}
-        resource = deployment_group(servers=members, signal_transport="STOKER_SIGNAL")
-        return template({"config": config(options={"undo": SCRIPT}), "group": resource})
-
-    stack = heat.create(group(first.id, second.id))
-    for each in heat.deployments():
-        heat.report(each)
-    stack = heat.update(heat.settled(stack.id), group(first.id))
-
-    run = entry(heat, second.id)
-    assert (run["config"], inputs(run)["deploy_action"]) == (SCRIPT, "DELETE")
-    (leaving,) = [each for each in heat.deployments() if each.server_id == second.id]
-    heat.report(leaving)
-    assert heat.settled(stack.id).status == "COMPLETE"
-    assert [each.server_id for each in heat.deployments()] == [first.id]
+    assert heat.entry(machine)["config"] == SCRIPT
 
 
 @pytest.fixture
-def own(heat, machines):
+def own(heat, machine):
     """A client's own deployment, which has run."""
     inputs, options = [{"name": "word", "value": "x"}], {"undo": SCRIPT}
-    started = begin(heat.store, "job", server=machines[0].id, inputs=inputs, options=options)
+    started = begin(heat.store, "job", server=machine, inputs=inputs, options=options)
     heat.report(started)
     return started
 
@@ -185,14 +144,14 @@ def now(heat, started):
     return heat.read(deployments.find, started.id)
 
 
-def test_a_deployment_that_its_client_deletes_is_undone_first(heat, machines, own):
+def test_a_deployment_that_its_client_deletes_is_undone_first(heat, machine, own):
     remove(heat, own)
-    run = entry(heat, machines[0].id)
+    run = heat.entry(machine)
     assert (run["group"], run["config"]) == ("script", SCRIPT)
-    assert (inputs(run)["word"], inputs(run)["deploy_action"]) == ("x", "DELETE")
+    assert (values(run["inputs"])["word"], values(run["inputs"])["deploy_action"]) == ("x", "DELETE")
 
     remove(heat, own)  # while the undo runs, another deletion changes nothing
-    assert entry(heat, machines[0].id)["id"] == run["id"]
+    assert heat.entry(machine)["id"] == run["id"]
     heat.report(now(heat, own), deploy_status_code=1)
     assert (now(heat, own).status, now(heat, own).action) == ("FAILED", "DELETE")
 
