@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from stoker.store import deployments, documents, held_runs
-from support.deployments import begin
+from support.deployments import begin, deliver
 
 
 def unsent(store, project):
@@ -23,23 +23,16 @@ def unreceived(store):
         return {entry.deployment_id: not entry.is_unsent for entry in entries if entry.is_unreceived}
 
 
-def record(store, made, *, received):
-    delivery = partial(deployments.Delivery, made.id, made.config_id, "STOKER_PUSH", received=received)
-    store.write(lambda tx: deployments.record_deliveries(tx, [delivery(at=tx.now)]))
-    with store.read() as tx:
-        return deployments.get(tx, made.id).run
-
-
 def test_a_run_is_delivered_once_the_agent_has_acknowledged_it_even_without_a_recorded_sending(store):
     made = begin(store, "a")
     assert unreceived(store) == {made.id: False}
-    sent = record(store, made, received=False)
+    sent = deliver(store, made, received=False).run
     assert (sent.state, sent.channel, sent.delivered_at) == ("QUEUED", "STOKER_PUSH", None)
     assert unreceived(store) == {made.id: True}
-    received = record(store, made, received=True)
+    received = deliver(store, made).run
     assert (received.state, received.delivered_at) == ("DELIVERED", sent.sent_at)
     assert unreceived(store) == {}
-    received = record(store, begin(store, "b"), received=True)
+    received = deliver(store, begin(store, "b")).run
     assert (received.state, received.channel) == ("DELIVERED", "STOKER_PUSH")
     assert received.delivered_at is not None
 

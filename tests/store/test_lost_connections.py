@@ -16,6 +16,7 @@ from stoker.store.open import Store
 from support import query
 from support.faulty_line import faulty_line
 from support.own_postgresql import own_postgresql
+from support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -109,10 +110,7 @@ def test_notifications_continue_after_a_half_open_connection(store, postgresql, 
     with psycopg.connect(postgresql.url, autocommit=True) as other:
         other.execute("SELECT pg_notify('stoker', %s)", (payload,))
     assert received.wait(60)
-    until = time.monotonic() + 60
-    while any(store.notifier_problems().values()):
-        assert time.monotonic() < until, store.notifier_problems()
-        time.sleep(0.05)
+    until(lambda: not any(store.notifier_problems().values()), explain=lambda: str(store.notifier_problems()))
 
 
 def test_a_commit_whose_confirmation_is_lost_notifies_when_it_has_ended(store, postgresql, line, monkeypatch):
@@ -132,9 +130,7 @@ def test_a_commit_whose_confirmation_is_lost_notifies_when_it_has_ended(store, p
         failed = threading.Thread(target=_write_slowly, args=(store,))
         failed.start()
         waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while other.execute(waiting).fetchone() is None:
-            assert failed.is_alive()
-            time.sleep(0.02)
+        until(lambda: other.execute(waiting).fetchone())
         line.cut()
         failed.join(60)
         assert not failed.is_alive()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from stoker.model.errors import Unavailable
-from stoker.store import notifications, pipeline
+from stoker.store import documents, notifications, pipeline
 from stoker.store.notifications import PAYLOAD_BYTES, NotificationSender, encode
 from stoker.store.notifier import ALL, server_topic
 from stoker.store.open import Store
@@ -58,6 +60,42 @@ _BREAK = (
 def break_connections(store: Store, name: str) -> int:
     with store.read() as tx:
         return len(query.rows(tx, _BREAK, name=f"stoker {name}"))
+
+
+def test_each_subscriber_is_notified_once_of_a_commit(neighbors):
+    here, there = neighbors
+    own, others = Notified(here), Notified(there)
+    here.write(lambda tx: [tx.bump_document("server"), tx.notify("topic")])
+    with here.read() as tx:
+        revision = documents.revision(tx, "server")
+    changes = [("topic", 0), (server_topic("server"), revision)]
+    for notified in (own, others):
+        for change in changes:
+            notified.wait(change)
+    there.write(lambda tx: tx.notify("fence"))  # after what came back
+    for notified in (own, others):
+        notified.wait(("fence", 0))
+        # Some seconds after the start of a listener, there is one more ALL.
+        assert sorted(change for change in notified.all if change[0] != ALL) == sorted([*changes, ("fence", 0)])
+
+
+def test_a_busy_process_pauses_between_two_sendings(neighbors, monkeypatch):
+    """What is committed during a pause is sent together."""
+    here, there = neighbors
+    begun: list[float] = []
+
+    def record(sender, changes, encode=notifications.encode, **more):
+        begun.extend([time.monotonic()] if changes else [])
+        return encode(sender, changes, **more)
+
+    monkeypatch.setattr(notifications, "encode", record)
+    monkeypatch.setattr(notifications, "PAUSE", 0.05)
+    notified = Notified(there)
+    for number in range(10):
+        here.write(lambda tx, number=number: tx.notify(f"topic {number}"))
+        notified.wait((f"topic {number}", 0))
+    assert len(begun) == 10
+    assert min(after - before for before, after in pairwise(begun)) >= 0.05
 
 
 @pytest.mark.parametrize("id", ["web 1", "a=1", " ", "ä\n\t\"'\\", "🐘" * 36, "\ud800", "x" * 20_000, "*"])

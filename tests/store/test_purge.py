@@ -10,8 +10,7 @@ import pytest
 from stoker.store import events as stored_events
 from stoker.store import maintenance, rows, site, stacks
 from stoker.store.maintenance import in_batches, reclaim
-from stoker.store.open import Store
-from support import databases, query
+from support import query
 from support.schema import TABLES
 from support.stacks import world
 from support.templates import template
@@ -87,15 +86,8 @@ def test_an_interrupted_purge_continues(store, gone):
     assert counts(store)[0] == 1
 
 
-@pytest.fixture
-def sqlite_store(tmp_path, sqlite_template):
-    opened = Store(databases.sqlite_url(tmp_path, sqlite_template))
-    yield opened
-    opened.close()
-
-
-def test_sqlite_returns_the_space_of_deleted_rows_in_small_transactions(sqlite_store, monkeypatch):
-    store = sqlite_store
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_space_of_deleted_rows_is_returned_in_small_transactions_on_sqlite(store, monkeypatch):
     monkeypatch.setattr(maintenance, "_RESERVE_PAGES", 20)
     heat = world(store)
     stack = heat.create(template({}), "a")

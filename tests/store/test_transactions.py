@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ from stoker.store.open import Store
 from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx, check_limit
 from support import databases, query
+from support.blocking import HeldWrite
+from support.concurrency import call_together
 from support.notifications import Notified
 from support.waiting import until
 
@@ -41,64 +45,36 @@ def ids(store: Store) -> list[str]:
         return query.column(tx, _ALL)
 
 
+def outcome(act: Callable[[], Any]) -> Any:
+    """Return what ``act`` returns or raises."""
+    try:
+        return act()
+    except Exception as error:
+        return error
+
+
 def together(acts: list[Callable[[], Any]]) -> list[Any]:
     """Each in a thread of its own, all let go at once; what each returned or raised."""
-    start = threading.Barrier(len(acts))
-    outcomes: list[Any] = [None] * len(acts)
-
-    def run(n: int) -> None:
-        start.wait(60)
-        try:
-            outcomes[n] = acts[n]()
-        except Exception as error:
-            outcomes[n] = error
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(acts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads)
-    return outcomes
+    return call_together(len(acts), lambda n: outcome(acts[n]))
 
 
 @contextmanager
 def busy(store: Store) -> Iterator[None]:
     """The writer is held: on SQLite, all that is asked for meanwhile becomes one group."""
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold(_: Tx) -> None:
-        inside.set()
-        assert leave.wait(60)
-
-    holder = threading.Thread(target=store.write, args=(hold,))
-    holder.start()
-    assert inside.wait(60)
+    held = HeldWrite(store, lambda _: None)
     try:
         yield
     finally:
-        leave.set()
-        holder.join(60)
+        held.commit()
 
 
 def as_one_group(store: Store, works: list[Callable[[Tx], Any]]) -> list[Any]:
     """Handed in while the writer is held, so that they are committed together."""
-    outcomes: list[Any] = [None] * len(works)
-
-    def ask(n: int) -> None:
-        try:
-            outcomes[n] = store.write(works[n])
-        except Exception as error:
-            outcomes[n] = error
-
-    threads = [threading.Thread(target=ask, args=(n,)) for n in range(len(works))]
-    with busy(store):
-        for thread in threads:
-            thread.start()
-        until(lambda: len(store._writer._waiting) == len(works))
-    for thread in threads:
-        thread.join(60)
-    return outcomes
+    with ThreadPoolExecutor(len(works)) as threads:
+        with busy(store):
+            writes = [threads.submit(outcome, partial(store.write, work)) for work in works]
+            until(lambda: len(store._writer._waiting) == len(works))
+        return [write.result() for write in writes]
 
 
 @pytest.mark.parametrize("value", ["a" * 300, "nul \0", "surrogate \ud800", 2**63, -(2**63) - 1])
@@ -386,16 +362,10 @@ def test_background_writes_alternate_with_other_writes(sqlite):
         return do
 
     writes = [(long(n), True) for n in range(3)] + [(lambda _: order.append("short"), False) for _ in range(2)]
-    threads = [
-        threading.Thread(target=sqlite.write, args=(do,), kwargs={"background": background})
-        for do, background in writes
-    ]
-    with busy(sqlite):
-        for thread in threads:
-            thread.start()
+    with ThreadPoolExecutor(len(writes)) as threads, busy(sqlite):
+        for do, background in writes:
+            threads.submit(sqlite.write, do, background=background)
         until(lambda: len(sqlite._writer._waiting) + len(sqlite._writer._background) == len(writes))
-    for thread in threads:
-        thread.join(60)
     assert sorted(order) == ["long 0", "long 1", "long 2", "short", "short"]
     assert max(order.index("short"), 5 - 1 - order[::-1].index("short")) <= 2, order
     assert order[1:3] == ["short", "short"] or order[:2] == ["short", "short"]
@@ -521,7 +491,7 @@ def test_a_transaction_that_breaks_a_constraint_at_the_commit_fails_alone(store)
     if store.dialect == "sqlite":
         broken, *others = as_one_group(store, works)
     else:
-        broken, *others = together([lambda work=work: store.write(work) for work in works])
+        broken, *others = together([partial(store.write, work) for work in works])
     assert isinstance(broken, Exception)
     assert others == [None, None]
     assert ids(store) == ["a", "b"]

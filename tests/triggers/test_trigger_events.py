@@ -19,20 +19,13 @@ from stoker.store.notifier import ALL, deployment_topic
 from stoker.store.open import Store
 from stoker.triggers import lifecycle
 from support import databases
-from support.blocking import until_blocked
+from support.blocking import HeldWrite, until_blocked
 from support.clock import Clock, age
 from support.fleet import Fleet
 from support.in_process import Inside
-from support.stacks import world
 
-
-@pytest.fixture
-def on_postgresql(postgresql_server) -> Iterator[Fleet]:
-    """Where transactions that write go on side by side."""
-    with databases.postgresql_url(postgresql_server) as url:
-        opened = Store(url)
-        yield Fleet(world(opened))
-        opened.close()
+#: Where transactions that write go on side by side.
+ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 
 @dataclass
@@ -64,7 +57,7 @@ def follow(tmp_path) -> Iterator[Callable[..., Stream]]:
 
 
 def begun(fleet: Fleet, count: int):
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in fleet.servers(count)])
+    trigger = fleet.trigger_over(count)
     return trigger, fleet.running(trigger)
 
 
@@ -86,39 +79,16 @@ def floors(batch) -> list[int]:
     return [int(id.partition(".")[2]) for id in ids(batch)]
 
 
-class Late:
-    """Something is written, and appears only when it is let."""
-
-    def __init__(self, store: Store, do) -> None:
-        self._store, self._do = store, do
-        self._written, self._let = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._write)
-        self._thread.start()
-        assert self._written.wait(60)
-
-    def _write(self) -> None:
-        def do(tx) -> None:
-            self._do(tx)
-            self._written.set()
-            assert self._let.wait(60)
-
-        self._store.write(do)
-
-    def appear(self) -> None:
-        self._let.set()
-        self._thread.join()
-
-
-def test_events_that_become_visible_late_are_sent(on_postgresql, follow):
-    fleet, store = on_postgresql, on_postgresql.world.store
+@ON_POSTGRESQL
+def test_events_that_become_visible_late_are_sent(fleet, store, follow):
     trigger, (one, other) = begun(fleet, 2)
     stream = follow(fleet, trigger)
-    late = Late(store, writing(one, b"early"))
+    late = HeldWrite(store, writing(one, b"early"))
     store.write(writing(other, b"late"))
     first = stream.read()
     assert told(first) == ["late"]
     again = follow(fleet, trigger, ids(first)[-1])  # the connection broke, and the client says what it saw last
-    late.appear()
+    late.commit()
     assert told(stream.read()) == ["early"]
     assert told(stream.read()) == []
     assert "early" in told(again.read())
@@ -126,10 +96,10 @@ def test_events_that_become_visible_late_are_sent(on_postgresql, follow):
     assert told(stream.read()) == ["more"]
     # The output of its last moments comes before the end.
     store.write(writing(one, b"!", 9))
-    late = Late(store, writing(other, b"?", 4))
+    late = HeldWrite(store, writing(other, b"?", 4))
     fleet.end(one)
     assert told(stream.read()) == ["!"]
-    late.appear()
+    late.commit()
     fleet.end(other)
     last = stream.read()
     assert (told(last), last.over) == (["?"], True)
@@ -142,8 +112,7 @@ def states(batch) -> list[tuple[int, str]]:
     return [(event.data.position, event.data.status) for event in batch.events if event.name == "state"]
 
 
-def test_a_stream_of_states_continues_after_any_event(heat, follow):
-    fleet = Fleet(heat)
+def test_a_stream_of_states_continues_after_any_event(heat, fleet, follow):
     trigger, (one, _) = begun(fleet, 2)
     stream = follow(fleet, trigger, **STATES)
     heat.store.write(writing(one, b"text"))
@@ -161,8 +130,7 @@ def test_a_stream_of_states_continues_after_any_event(heat, follow):
     assert states(follow(fleet, trigger, second.events[0].id, **STATES).read()) == both[1:]
 
 
-def test_a_stream_of_states_continues_after_a_list_and_begins_with_an_unknown_cursor(heat, follow):
-    fleet = Fleet(heat)
+def test_a_stream_of_states_continues_after_a_list_and_begins_with_an_unknown_cursor(heat, fleet, follow):
     trigger, (one, other) = begun(fleet, 2)
     fleet.end(one)
     cursor = f"{encode_cursor(fleet.now(trigger).revision + 1, -1)}.0"
@@ -175,8 +143,7 @@ def test_a_stream_of_states_continues_after_a_list_and_begins_with_an_unknown_cu
     assert [event.name for event in batch.events] == ["resync", "state", "state", "end"]
 
 
-def test_a_stream_has_the_events_of_its_kinds_only(heat, follow):
-    fleet = Fleet(heat)
+def test_a_stream_has_the_events_of_its_kinds_only(heat, fleet, follow):
     trigger, (one,) = begun(fleet, 1)
     heat.store.write(writing(one, b"text"))
     fleet.end(one)
@@ -185,8 +152,7 @@ def test_a_stream_has_the_events_of_its_kinds_only(heat, follow):
         assert [event.name for event in batch.events] == [kind, "end"]
 
 
-def test_events_are_read_in_pages_after_the_last_one(heat, follow):
-    fleet = Fleet(heat)
+def test_events_are_read_in_pages_after_the_last_one(heat, fleet, follow):
     trigger, running = begun(fleet, 3)
     for offset in range(150):
         for each in running:
@@ -208,8 +174,7 @@ def test_events_are_read_in_pages_after_the_last_one(heat, follow):
     assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
 
 
-def test_a_stream_with_output_sends_no_target_twice(heat, follow):
-    fleet = Fleet(heat)
+def test_a_stream_with_output_sends_no_target_twice(heat, fleet, follow):
     trigger, (one, other) = begun(fleet, 2)
     heat.store.write(writing(one, b"one"))
     fleet.end(one)
@@ -238,10 +203,8 @@ def positions(batch) -> list[int]:
     return [event.data.position for event in batch.events if event.name == "target"]
 
 
-def test_a_stream_reads_the_targets_in_pages_and_then_what_has_changed(heat, follow, reads):
-    fleet = Fleet(heat)
-    said = {"config_id": fleet.config(), "servers": [each.id for each in fleet.servers(25)], "max_concurrent": 3}
-    trigger = fleet.trigger(**said)
+def test_a_stream_reads_the_targets_in_pages_and_then_what_has_changed(heat, fleet, follow, reads):
+    trigger = fleet.trigger_over(25, max_concurrent=3)
     stream = follow(fleet, trigger)
     batches = [stream.read() for _ in range(3)]
     assert [batch.more for batch in batches] == [True, True, False]
@@ -265,8 +228,7 @@ def test_a_stream_reads_the_targets_in_pages_and_then_what_has_changed(heat, fol
     assert [batch.over for batch in batches] == [False, False, True]
 
 
-def test_a_target_whose_deployment_is_deleted_is_an_event(heat, follow, reads):
-    fleet = Fleet(heat)
+def test_a_target_whose_deployment_is_deleted_is_an_event(heat, fleet, follow, reads):
     trigger, (one, _) = begun(fleet, 2)
     stream = follow(fleet, trigger)
     stream.read()
@@ -277,8 +239,7 @@ def test_a_target_whose_deployment_is_deleted_is_an_event(heat, follow, reads):
     assert (event.data.position, event.data.deployment_id) == (0, None)
 
 
-def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
-    fleet = Fleet(heat)
+def test_an_unresponsive_server_is_reported_once(heat, fleet, follow, monkeypatch):
     trigger, (one,) = begun(fleet, 1)
     said = {"server_id": one.server_id, "config_id": one.config_id}
     heat.store.write(lambda tx: runs.heartbeat(tx, **said))
@@ -296,13 +257,13 @@ def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
     assert (heard.data.run.state, heard.data.run.unresponsive_seconds) == ("RUNNING", None)
 
 
-def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):
-    store = on_postgresql.world.store
-    inside = Inside(tmp_path, Store(store.url))
-    fleet = Fleet(replace(on_postgresql.world, project=inside.project))
+@ON_POSTGRESQL
+def test_a_retry_during_the_deletion_finds_nothing(heat, store, tmp_path):
+    inside = Inside(tmp_path, Store(store.url, keys=databases.keys))
+    fleet = Fleet(replace(heat, project=inside.project))
     trigger, (one,) = begun(fleet, 1)
     fleet.end(one, 1)
-    deleting = Late(
+    deleting = HeldWrite(
         store, lambda tx: lifecycle.delete(tx, fleet.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
     )
     path = f"/v1/{fleet.world.project}/software_triggers/{trigger.id}/retry"
@@ -312,7 +273,7 @@ def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):
     )
     asking.start()
     until_blocked(store, lambda: not asking.is_alive())
-    deleting.appear()
+    deleting.commit()
     asking.join()
     assert answers == [404]
     inside.close()

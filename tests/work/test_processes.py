@@ -14,7 +14,7 @@ import pytest
 
 from stoker.store.open import Store
 from stoker.work import Work
-from support import databases, query
+from support import query
 from support.waiting import until
 from support.work import count_jobs
 
@@ -94,19 +94,8 @@ def workers(store: Store, tmp_path: Path) -> Iterator[Workers]:
     workers.stop()
 
 
-@pytest.fixture
-def shared_store(postgresql_server: str) -> Iterator[Store]:
-    with databases.postgresql_url(postgresql_server) as url:
-        store = Store(url, keys=databases.keys)
-        yield store
-        store.close()
-
-
-@pytest.fixture
-def shared_workers(shared_store: Store, tmp_path: Path) -> Iterator[Workers]:
-    workers = Workers(shared_store.url, tmp_path / "record")
-    yield workers
-    workers.stop()
+#: Where processes share a database.
+ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 
 def defer(store: Store, keys: list[str]) -> None:
@@ -119,15 +108,16 @@ def defer(store: Store, keys: list[str]) -> None:
     store.write(do)
 
 
-def test_processes_share_the_jobs_and_a_key_never_runs_twice_at_a_time_postgresql(shared_store, shared_workers):
-    shared_workers.start(3)
-    work = Work(shared_store)
+@ON_POSTGRESQL
+def test_processes_share_the_jobs_and_a_key_never_runs_twice_at_a_time(store, workers):
+    workers.start(3)
+    work = Work(store)
     # More than two processes have threads for.
     for n in range(9):
-        shared_store.write(lambda tx, n=n: work.defer(tx, "k", f"meet{n}", {"key": f"meet{n}", "n": "meet"}))
-    defer(shared_store, [f"key{n % 20}" for n in range(600)])
-    until(lambda: count_jobs(shared_store) == 0)
-    lines = shared_workers.lines()
+        store.write(lambda tx, n=n: work.defer(tx, "k", f"meet{n}", {"key": f"meet{n}", "n": "meet"}))
+    defer(store, [f"key{n % 20}" for n in range(600)])
+    until(lambda: count_jobs(store) == 0)
+    lines = workers.lines()
     assert Counter(n for word, _, n, _ in lines if word == "end") == Counter([*map(str, range(600)), *["meet"] * 9])
     running: set[str] = set()
     for word, key, *_ in lines:
@@ -135,22 +125,21 @@ def test_processes_share_the_jobs_and_a_key_never_runs_twice_at_a_time_postgresq
         running ^= {key}
 
 
-def test_another_process_takes_over_the_jobs_of_a_killed_one_postgresql(shared_store, shared_workers):
+@ON_POSTGRESQL
+def test_another_process_takes_over_the_jobs_of_a_killed_one(store, workers):
     """The killed process runs four jobs, and a fifth waits for one of the same key. No job is lost."""
-    shared_workers.start(1)
-    work = Work(shared_store)
+    workers.start(1)
+    work = Work(store)
     for key in "abcd":
-        shared_store.write(lambda tx, key=key: work.defer(tx, "k", key, {"key": key, "n": "hang"}))
-    until(lambda: len(shared_workers.lines()) == 4)
-    shared_store.write(lambda tx: work.defer(tx, "k", "a", {"key": "a", "n": "after"}))
-    shared_workers.kill(shared_workers.processes[0])
-    assert count_jobs(shared_store) == 5
-    shared_workers.start(1)
-    until(
-        lambda: Counter(key for _, key, n, _ in shared_workers.lines() if n == "hang") == dict.fromkeys("abcd", 2), 120
-    )
-    assert ["a", "after"] not in [line[1:3] for line in shared_workers.lines()]
-    with shared_store.read() as tx:
+        store.write(lambda tx, key=key: work.defer(tx, "k", key, {"key": key, "n": "hang"}))
+    until(lambda: len(workers.lines()) == 4)
+    store.write(lambda tx: work.defer(tx, "k", "a", {"key": "a", "n": "after"}))
+    workers.kill(workers.processes[0])
+    assert count_jobs(store) == 5
+    workers.start(1)
+    until(lambda: Counter(key for _, key, n, _ in workers.lines() if n == "hang") == dict.fromkeys("abcd", 2), 120)
+    assert ["a", "after"] not in [line[1:3] for line in workers.lines()]
+    with store.read() as tx:
         taken_over = query.rows(tx, "SELECT attempts, last_error FROM jobs WHERE state = 'RUNNING'")
     assert taken_over == [(1, "its lease has expired")] * 4
 
