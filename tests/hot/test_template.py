@@ -128,119 +128,35 @@ def test_unknown_versions_are_refused_with_a_list(version: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "kind", "message"),
     [
-        ("2018-08-31", "2011-01-01", InvalidTemplateVersion, "… (line 1)"),
+        ("2018-08-31", "2011-01-01", InvalidTemplateVersion, "(line 1)"),
         (
             "outputs:",
             "output:",
             InvalidTemplateSection,
-            'The template section is invalid: output; did you mean "outputs"? (line 27)',
+            'The template section is invalid: output; did you mean "outputs"?',
         ),
-        (
-            "outputs:",
-            "outputs: []\nx:",
-            StackValidationFailed,
-            "outputs: a map is needed, not a list (line 27)\nThe template section is invalid: x (line 28)",
-        ),
+        ("outputs:", "outputs: []\nx:", StackValidationFailed, "outputs: a map is needed, not a list (line 27)"),
         (
             "description: Two steps",
             "description: [a]",
             StackValidationFailed,
             "description: text is needed, not a list",
         ),
-        ("  word: {type", "  first: {type", StackValidationFailed, "resources.first: a parameter has the same name"),
-        (
-            "    deletion_policy: retain",
-            "    deletion_policy: keep",
-            StackValidationFailed,
-            'resources.first.deletion_policy: Invalid deletion policy "keep" (line 12)',
-        ),
-        (
-            "    deletion_policy",
-            "    deletion_polcy",
-            StackValidationFailed,
-            "resources.first.deletion_polcy: Invalid keyword(s) inside a resource definition: deletion_polcy"
-            '; did you mean "deletion_policy"? (line 12)',
-        ),
-        (
-            "    deletion_policy: retain",
-            "    external_id: 5",
-            StackValidationFailed,
-            "resources.first.external_id: the id of something that is there is needed, in text (line 12)",
-        ),
-        (
-            "    metadata: {of: {get_resource: config}}",
-            "    metadata: [a]",
-            StackValidationFailed,
-            "resources.first.metadata: a map is needed, not a list (line 13)",
-        ),
-        (
-            "    metadata: {of: {get_resource: config}}",
-            "    metadata: {of: {get_resource: confg}}",
-            InvalidTemplateReference,
-            'The specified reference "confg" (in first.Metadata.of) is incorrect. Did you mean "config"? (line 13)',
-        ),
         (
             "get_attr: [first, out]",
             "get_attr: [frst, out]",
             InvalidTemplateReference,
-            'The specified reference "frst" (in second.Properties.list[1].str_replace.params.x) is incorrect.'
-            ' Did you mean "first"? (line 26)',
+            'Did you mean "first"? (line 26)',
         ),
-        (
-            "depends_on: [config, config]",
-            "depends_on: [config, nothing]",
-            InvalidTemplateReference,
-            'The specified reference "nothing" (in second) is incorrect. (line 22)',
-        ),
-        (
-            "depends_on: [config, config]",
-            "depends_on: [1]",
-            StackValidationFailed,
-            "resources.second.depends_on: the name of a resource is needed, or a list of names (line 22)",
-        ),
-        (
-            "{get_param: word}",
-            "{get_param: wrd}",
-            UserParameterMissing,
-            'The Parameter (wrd) was not provided. Did you mean "word"? (line 19)',
-        ),
-        (
-            "{get_param: word}",
-            "{get_param: ['OS::region', x]}",
-            UserParameterMissing,
-            "The Parameter (OS::region) was not provided. (line 19)",
-        ),
-        (
-            "{get_file: run.sh}",
-            "{get_file: run.sj}",
-            StackValidationFailed,
-            "Property error: : resources.config.properties.config: : "
-            'No content found in the "files" section for get_file path: run.sj; did you mean "run.sh"? (line 9)',
-        ),
-        (
-            "{value: null}",
-            "{}",
-            StackValidationFailed,
-            "Output validation error: : outputs.plain: : Each output definition must contain a value key. (line 29)",
-        ),
-        ("{value: null}", "text", StackValidationFailed, "outputs.plain: a map is needed, not text (line 29)"),
-        (
-            "    type: OS::Heat::SoftwareConfig\n",
-            "",
-            StackValidationFailed,
-            'resources.config: a resource needs a "type"',
-        ),
-        ("  config:\n    type", "  a/b:\n    type", StackValidationFailed, 'must not contain "/" (line 6)'),
-        ("  config:\n    type", "  '':\n    type", StackValidationFailed, "between 1 and 255 characters (line 6)"),
+        ("{get_param: word}", "{get_param: wrd}", UserParameterMissing, "The Parameter (wrd) was not provided."),
         ("  config:\n    type", f"  {'n' * 256}:\n    type", StackValidationFailed, "between 1 and 255 characters"),
     ],
 )
-def test_an_error_has_path_and_line(old: str, new: str, kind: type[StokerError], message: str) -> None:
+def test_an_only_error_has_its_class(old: str, new: str, kind: type[StokerError], message: str) -> None:
     with pytest.raises(StokerError) as caught:
         parsed_with(old, new)
     assert type(caught.value) is kind
-    for part in message.split("…"):
-        assert part in caught.value.message
+    assert message in caught.value.message
 
 
 def test_a_decoded_template_has_the_same_errors_without_lines() -> None:
@@ -333,38 +249,72 @@ def test_files_must_be_text() -> None:
         hot.parse(source, {"f": b"x"})  # type: ignore[dict-item]  # what clients must not send
 
 
-TWICE_WRONG = """\
+#: One error in each place.
+WRONG = """\
 heat_template_version: 2018-08-31
 descripton: x
 parameters:
   word: {type: strin}
   other: {type: string, defaul: x}
+  same: {type: string}
 resources:
-  a:
+  references:
     type: x
-    depends_on: b
     properties:
       one: {get_param: wrd}
-      two: [{get_resource: nobody}, {get_attr: [nobody, x]}]
-  b: text
+      two: [{get_resource: nobody}, {str_replace: {template: x, params: {x: {get_attr: [reference, x]}}}}]
+      three: {get_file: run.sj}
+      four: {get_param: ['OS::region', x]}
+    metadata: {of: {get_resource: refrences}}
+  text: text
+  no type: {properties: {}}
+  keyword: {type: x, deletion_polcy: Retain}
+  policy: {type: x, deletion_policy: keep}
+  external: {type: x, external_id: 5}
+  metadata: {type: x, metadata: [a]}
+  requires: {type: x, depends_on: [text, nothing]}
+  number: {type: x, depends_on: [1]}
+  same: {type: x}
+  a/b: {type: x}
+  '': {type: x}
 outputs:
   o: {}
+  p: text
 """
 
 
-def test_all_errors_are_reported_at_once_in_the_order_of_the_text() -> None:
+def test_all_errors_are_reported_at_once_with_path_and_line_in_the_order_of_the_text() -> None:
     with pytest.raises(StackValidationFailed) as caught:
-        hot.parse(TWICE_WRONG)
+        hot.parse(WRONG, {"run.sh": "echo"})
     assert caught.value.message.splitlines() == [
         'The template section is invalid: descripton; did you mean "description"? (line 2)',
         "parameters.word.type: Invalid type (strin) (line 4)",
         "parameters.other.defaul: Invalid key 'defaul' for parameter (other) (line 5)",
-        "Property error: : resources.a.properties.one: : The Parameter (wrd) was not provided."
+        "Property error: : resources.references.properties.one: : The Parameter (wrd) was not provided."
         ' Did you mean "word"? (line 11)',
-        'The specified reference "nobody" (in a.Properties.two[0]) is incorrect. (line 12)',
-        'The specified reference "nobody" (in a.Properties.two[1]) is incorrect. (line 12)',
-        "resources.b: a map is needed, not text (line 13)",
-        "Output validation error: : outputs.o: : Each output definition must contain a value key. (line 15)",
+        'The specified reference "nobody" (in references.Properties.two[0]) is incorrect. (line 12)',
+        'The specified reference "reference" (in references.Properties.two[1].str_replace.params.x) is incorrect.'
+        ' Did you mean "references"? (line 12)',
+        "Property error: : resources.references.properties.three: : No content"
+        ' found in the "files" section for get_file path: run.sj; did you mean "run.sh"? (line 13)',
+        "Property error: : resources.references.properties.four: : The Parameter (OS::region) was not provided."
+        " (line 14)",
+        'The specified reference "refrences" (in references.Metadata.of) is incorrect.'
+        ' Did you mean "references"? (line 15)',
+        "resources.text: a map is needed, not text (line 16)",
+        'resources.no type: a resource needs a "type" (line 17)',
+        "resources.keyword.deletion_polcy: Invalid keyword(s) inside a resource definition: deletion_polcy;"
+        ' did you mean "deletion_policy"? (line 18)',
+        'resources.policy.deletion_policy: Invalid deletion policy "keep" (line 19)',
+        "resources.external.external_id: the id of something that is there is needed, in text (line 20)",
+        "resources.metadata.metadata: a map is needed, not a list (line 21)",
+        'The specified reference "nothing" (in requires) is incorrect. (line 22)',
+        "resources.number.depends_on: the name of a resource is needed, or a list of names (line 23)",
+        "resources.same: a parameter has the same name (line 24)",
+        'resources.a/b: a resource\'s name must not contain "/" (line 25)',
+        "resources: a resource's name must have between 1 and 255 characters (line 26)",
+        "Output validation error: : outputs.o: : Each output definition must contain a value key. (line 28)",
+        "outputs.p: a map is needed, not text (line 29)",
     ]
 
 

@@ -10,12 +10,12 @@ from uuid import uuid4
 from stoker.deployments.configs import new_config
 from stoker.model.deployment import Deployment
 from stoker.model.server import Kind, Server
-from stoker.model.trigger import Target, TargetStatus, Trigger
+from stoker.model.trigger import Schedule, Target, TargetStatus, Trigger
 from stoker.stacks import repetition
 from stoker.store import deployments, servers, targets, triggers
-from stoker.triggers import creation, lifecycle
+from stoker.triggers import creation, lifecycle, schedules
 from stoker.triggers.lifecycle import GO_ON
-from stoker.triggers.request import parse
+from stoker.triggers.request import parse, parse_schedule
 from support.deployments import deliver
 from support.stacks import World
 from support.templates import define
@@ -77,6 +77,13 @@ class Fleet:
     def trigger_over(self, count: int, **options: Any) -> Trigger:
         """Start a trigger of a new config on so many new servers."""
         return self.trigger_on(*self.servers(count), **options)
+
+    def schedule(self, **said: Any) -> Schedule:
+        """Create a schedule; ``said`` is the body of its request."""
+        asked, world = parse_schedule(said), self.world
+        return world.store.write(
+            lambda tx: schedules.create(tx, world.engine, world.project, asked, requested_by="ann")
+        )
 
     def now(self, trigger: Trigger) -> Trigger:
         """Return the current state of a trigger."""

@@ -7,9 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stoker.store import servers
-from stoker.triggers import schedules as trigger_schedules
 from stoker.triggers.forecast import forecast
-from stoker.triggers.request import parse_schedule
 
 #: Long after the present, so that no time of the tests has passed.
 DAY = datetime(2035, 6, 1, tzinfo=UTC)
@@ -21,13 +19,9 @@ LATER = {"maintenance_windows": [{"cron": "0 23 * * *", "minutes": 60, "timezone
 def create(fleet):
     """Creates a schedule."""
 
-    def do(name, on, **said):
-        trigger = {"config_id": fleet.config(), "servers": [server.id for server in on], **said.pop("trigger", {})}
-        request = parse_schedule({"name": name, "trigger": trigger, **said})
-        engine = fleet.world.engine
-        return fleet.world.store.write(
-            lambda tx: trigger_schedules.create(tx, engine, fleet.world.project, request, requested_by="ann")
-        )
+    def do(name, on, trigger=None, **said):
+        body = {"config_id": fleet.config(), "servers": [server.id for server in on], **(trigger or {})}
+        return fleet.schedule(name=name, trigger=body, **said)
 
     return do
 

@@ -21,7 +21,7 @@ from stoker.stacks import signals
 from stoker.stacks.signals import InboundSignals
 from stoker.store import configs, deployments, objects, queues, runs, site
 
-NAMES = ("CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
+NAMES = ("CFN_SIGNAL", "HEAT_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
 RESULT = {"deploy_stdout": "out", "deploy_stderr": "", "deploy_status_code": 0, "size": "5"}
 
 
@@ -142,29 +142,6 @@ def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport, da
     assert fleet.exact(trigger)["running"] == 1
 
 
-@pytest.mark.parametrize("transport", NAMES)
-def test_the_queue_or_container_is_deleted_with_the_deployment(fleet, one, transport):
-    trigger, made = one(transport)
-
-    def there():
-        with fleet.world.store.read() as tx:
-            return objects.find_container(tx, "p", made.id) is not None, queues.find(
-                tx, "p", f"{made.id}-1"
-            ) is not None
-
-    assert there() == (transport == "TEMP_URL_SIGNAL", transport == "ZAQAR_SIGNAL")
-    with fleet.world.store.read() as tx:
-        assert not site.orphaned_queues(tx) + site.orphaned_containers(tx) + site.orphaned_objects(tx)
-    if transport != "NO_SIGNAL":
-        arrive(fleet, transport, made, RESULT)
-    fleet.delete(trigger)
-    assert there() == (False, False)
-    with fleet.world.store.read() as tx:
-        with pytest.raises(EntityNotFound):
-            configs.get(tx, made.config_id, "p")
-        assert deployments.find(tx, made.id) is None
-
-
 def is_result_of(fleet, deployment, code):
     """Whether the outputs, the log and the last run of a deployment are of ``RESULT`` with this code."""
     with fleet.world.store.read() as tx:
@@ -176,9 +153,19 @@ def is_result_of(fleet, deployment, code):
     return (last.status, last.status_code) == (found.status, code)
 
 
-@pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
+def opened(fleet, deployment):
+    """The container and the queues of the runs of a deployment that exist."""
+    with fleet.world.store.read() as tx:
+        found = [objects.find_container(tx, "p", deployment.id)]
+        found += [queues.find(tx, "p", f"{deployment.id}-{number}") for number in (1, 2)]
+        assert not site.orphaned_queues(tx) + site.orphaned_containers(tx) + site.orphaned_objects(tx)
+    return [each.name.removeprefix(deployment.id) for each in found if each]
+
+
+@pytest.mark.parametrize("transport", NAMES)
 def test_a_result_ends_the_run_and_the_trigger_and_a_retried_run_has_its_own(fleet, one, transport):
     trigger, made = one(transport, timeout=60)
+    assert opened(fleet, made) == {"TEMP_URL_SIGNAL": [""], "ZAQAR_SIGNAL": ["-1"]}.get(transport, [])
     assert fleet.world.inputs_of(made)["deploy_signal_transport"] == transport
     arrive(fleet, transport, made, {**RESULT, "deploy_status_code": 3})
     assert fleet.exact(trigger)["failed"] == 1
@@ -197,9 +184,12 @@ def test_a_result_ends_the_run_and_the_trigger_and_a_retried_run_has_its_own(fle
     assert [(each.number, each.status) for each in found] == [(2, "COMPLETE"), (1, "FAILED")]
     assert [each.requested_by for each in found] == ["bob", "ann"]
     fleet.delete(trigger)
+    assert opened(fleet, made) == []
     with fleet.world.store.read() as tx:
-        assert objects.find_container(tx, "p", made.id) is None
-        assert [queues.find(tx, "p", f"{made.id}-{number}") for number in (1, 2)] == [None, None]
+        assert deployments.find(tx, made.id) is None
+        for run in (made, again):
+            with pytest.raises(EntityNotFound):
+                configs.get(tx, run.config_id, "p")
 
 
 def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):

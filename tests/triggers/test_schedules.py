@@ -37,14 +37,13 @@ class Clock(FixedClock):
 
     def __init__(self, fleet, monkeypatch):
         super().__init__(NOON, monkeypatch)
-        self.fleet = fleet
+        self.fleet, self.engine, self.store = fleet, fleet.world.engine, fleet.world.store
+        self.write = self.store.write
         self.server = fleet.servers(1)[0]
         self.trigger = {"config_id": fleet.config(), "servers": [self.server.id], "action": "NIGHTLY"}
 
     def create(self, **said):
-        said = {"name": "nightly", "trigger": self.trigger, "cron": "0 2 * * *", **said}
-        asked = parse_schedule(said)
-        return self.write(lambda tx: trigger_schedules.create(tx, self.engine, "p", asked, requested_by="ann"))
+        return self.fleet.schedule(**{"name": "nightly", "trigger": self.trigger, "cron": "0 2 * * *", **said})
 
     def change(self, schedule, **said):
         return self.write(
@@ -80,18 +79,6 @@ class Clock(FixedClock):
 
     def begun(self):
         return self.fleet.world.read(triggers.page, "p")
-
-    @property
-    def store(self):
-        return self.fleet.world.store
-
-    @property
-    def engine(self):
-        return self.fleet.world.engine
-
-    @property
-    def write(self):
-        return self.store.write
 
 
 def test_a_schedule_starts_its_trigger_once_and_sets_the_next_time(clock):
