@@ -163,7 +163,7 @@ def test_a_run_that_an_agent_may_have_begun_is_not_replaced_unless_it_waits_for_
 
 def test_the_end_of_a_replaced_run_starts_no_other_beside_the_one_that_its_server_runs(clock):
     runs = {name: on(clock.server.id, "app", input_values={"target": name}) for name in "abc"}
-    clock.fleet.world.signal_all(clock.fleet.world.create(template({"app": COMPONENT, **runs}), "shop"))
+    clock.fleet.world.complete(clock.fleet.world.create(template({"app": COMPONENT, **runs}), "shop"))
     made = clock.start(clock.create(trigger={"stack": "shop", "resource": "app", "action": "BACKUP"}))
     (earlier,) = clock.begun()
     (first,) = clock.fleet.running(earlier)
