@@ -20,6 +20,8 @@ import pytest
 from stoker_agent import backoff
 from support.agents import AGENT_PYTHON, OwnAgent
 from support.http_stub import Answering, Asked, Said
+from support.install_line import Machine
+from support.server import Served, served
 
 #: What never comes is a failure; nothing is measured by it.
 _PATIENCE_SECONDS = 60.0
@@ -344,3 +346,29 @@ def agent(tmp_path, server) -> Iterator[Agent]:
     made.end_all()
     if made.folder.joinpath("agent.log").exists():
         print(made.log)  # shown of a test that failed
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory) -> Iterator[Served]:
+    """A real server."""
+    with served(tmp_path_factory.mktemp("stoker")) as running:
+        yield running
+
+
+@pytest.fixture
+def machines(tmp_path) -> Iterator[Callable[[str], Machine]]:
+    """Makes machines for install lines, by name."""
+    made: list[Machine] = []
+
+    def make(name: str) -> Machine:
+        made.append(Machine(tmp_path / name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+@pytest.fixture
+def machine(machines) -> Machine:
+    return machines("machine")

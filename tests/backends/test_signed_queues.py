@@ -14,7 +14,7 @@ from stoker.store.open import Store
 from stoker.store.rows import SecretColumns
 from support import query
 from support.agents import own_agent
-from support.backends import CLIENT, ask, greetings, zaqar_flags
+from support.backends import CLIENT, ask, greetings, signature_headers, zaqar_flags
 from support.server import Served, served
 
 SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\n'
@@ -29,16 +29,8 @@ def section(stoker: Served, stack: str) -> dict[str, str]:
 
 
 def reads(told: Mapping[str, str], **changes: str) -> int:
-    headers = {
-        **CLIENT,
-        "X-Project-Id": told["project_id"],
-        "URL-Paths": told["url_paths"],
-        "URL-Methods": told["url_methods"],
-        "URL-Expires": told["url_expires"],
-        "URL-Signature": told["url_signature"],
-    }
     url = f"{told['messaging_url']}/v2/queues/{told['queue_id']}/messages"
-    return ask("GET", url, headers={**headers, **changes}).status
+    return ask("GET", url, headers={**signature_headers(told), **changes}).status
 
 
 def signed(zaqar, queue: str, project: str, methods: list[str], seconds: int) -> dict[str, Any]:

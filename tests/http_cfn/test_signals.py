@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from support.backends import CLIENT
+from support.backends import CLIENT, ask, greetings, runs, signature_headers
 from support.reports import document, report
-from support.server import Served, served
+from support.server import Answer, Served, served
 from support.signatures import signed
 from support.templates import config, define, deployment, server, template
 
@@ -121,6 +122,34 @@ def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
         assert stoker.request("POST", f"{me}/application_credentials", {}, token).status == 403
         assert stoker.heat("DELETE", f"/stacks/{name}/{id}").status == 204
         assert read(f"{resource}/server/metadata") in (401, 403), "gone with its resource"
+
+
+def test_a_signed_url_of_a_queue_ends_when_its_owner_is_suspended_or_deleted(stoker) -> None:
+    signed_queues = greetings("ZAQAR_MESSAGE", {"one": "ZAQAR_SIGNAL"}, script="true", agent="stoker")
+    path = stoker.create_stack("signed-queues", signed_queues)
+    section = stoker.outputs(path)["agent"]["zaqar"]
+
+    def call(verb: str, said: dict, prefix: str, body: object = None) -> Answer:
+        url = f"{said[f'{prefix}messaging_url']}/v2/queues/{said[f'{prefix}queue_id']}/messages"
+        return ask(verb, url, body, signature_headers(said, prefix))
+
+    [message] = call("GET", section, "").body["messages"]
+    [run] = runs(message["body"])
+    assert not [name for name in run if re.search("password|user|auth", name)]
+
+    def answers() -> list[int]:
+        result = {"messages": [{"body": {"deploy_status_code": 0}}]}
+        return [call("POST", run, "deploy_", result).status, call("GET", section, "").status]
+
+    assert answers() == [201, 200]
+    assert stoker.stack(path)["stack_status"] == "CREATE_COMPLETE"
+    for action, expected in (("suspend", [404, 404]), ("resume", [201, 200])):
+        assert stoker.heat("POST", f"{path}/actions", {action: None}).status == 200
+        stoker.await_stack(path, f"{action.upper()}_COMPLETE")
+        assert answers() == expected
+    assert stoker.heat("DELETE", path).status == 204
+    stoker.until(lambda: answers() == [404, 404])
+    assert not {section["queue_id"], run["deploy_queue_id"]} & places(stoker)
 
 
 def test_a_swift_signal_is_written_to_an_object(stoker) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from http_messaging.conftest import Zaqar
 from stoker.messaging import SignedUrls
+from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
 from support.accounts import PASSWORD, create_account, create_project, log_in
 
 READS = [
@@ -188,6 +189,21 @@ def test_a_signed_url_expires(stoker, zaqar, queue):
     held = holder(stoker, shared(zaqar, queue, expires=soon))
     stoker.until(lambda: held("GET", f"{queue}/messages").status == 404)
     assert datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S") >= soon
+
+
+def test_an_agents_signed_url_expires_two_to_three_periods_from_now():
+    """From two periods to three after now, and the same all through a period that differs from one to the next."""
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    ends = []
+    for _ in range(50):
+        id = str(uuid.uuid4())
+        until = agents_until(id, now)
+        assert 2 * AGENTS_PERIOD < until - now <= 3 * AGENTS_PERIOD
+        turn = until - 2 * AGENTS_PERIOD
+        assert agents_until(id, turn - timedelta(seconds=1)) == until
+        assert agents_until(id, turn) == until + AGENTS_PERIOD
+        ends.append(until)
+    assert len(set(ends)) > 40
 
 
 def test_a_signed_url_ends_with_its_project(stoker):

@@ -92,6 +92,18 @@ def runs(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def signature_headers(section: Mapping[str, str], prefix: str = "") -> dict[str, str]:
+    """Return the headers of who has no login but a signed URL, which names with ``prefix`` in ``section`` describe."""
+    return {
+        **CLIENT,
+        "X-Project-Id": section[f"{prefix}project_id"],
+        "URL-Paths": section[f"{prefix}url_paths"],
+        "URL-Methods": section[f"{prefix}url_methods"],
+        "URL-Expires": section[f"{prefix}url_expires"],
+        "URL-Signature": section[f"{prefix}url_signature"],
+    }
+
+
 @dataclass(frozen=True)
 class QueueAgent:
     """An agent that uses Zaqar with the login in ``said``, and finds the service in the catalog."""
