@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from uuid import uuid4
 
 import pytest
 
+from support.agent_protocol import deploy, shown
 from support.install_line import Machine
 from support.server import served_on
-from support.templates import define
+from support.templates import config, on, template
 
 pytestmark = pytest.mark.slow
 #: For tests of the agent; tests/servers/test_redemption.py tests what Stoker stores for them on each kind of database.
@@ -26,65 +26,47 @@ def stoker(request, tmp_path_factory):
 
 
 @pytest.fixture
-def machines(tmp_path):
-    made = []
+def machine(machines):
+    """Makes a machine with what the scripts of runs use."""
 
-    def machine(name: str) -> Machine:
-        made.append(Machine(tmp_path / name))
+    def make(name: str) -> Machine:
+        made = machines(name)
         for tool in ("cat", "sleep"):
-            made[-1].add_tool(tool)
-        return made[-1]
+            made.add_tool(tool)
+        return made
 
-    yield machine
-    for each in made:
-        each.end()
+    return make
 
 
 def server_of(stoker, id):
     return stoker.heat("GET", f"/servers/{id}").body["server"]
 
 
-def line(stoker, *words):
-    done = stoker.run("server", "enroll", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def install(machine, stoker, *words):
+    """Install the agent by the line of ``stoker server enroll``. Return the id of its server."""
+    machine.install(stoker.run("server", "enroll", *words).stdout.strip())
+    return machine.config["server_id"]
 
 
-def paste(machine, command):
-    pasted = machine.paste(command)
-    assert pasted.returncode == 0, pasted.stderr
-    return machine.config
-
-
-def deploy(stoker, server, script, **more):
-    config = stoker.heat("POST", "/software_configs", {"group": "script", "config": script, **more}).body
-    body = {"config_id": config["software_config"]["id"], "server_id": server, "signal_transport": "STOKER_SIGNAL"}
-    return stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
-
-
-def deployment(stoker, id):
-    return stoker.heat("GET", f"/software_deployments/{id}").body["software_deployment"]
-
-
-def until_complete(stoker, id):
-    stoker.until(lambda: deployment(stoker, id)["status"] == "COMPLETE")
+def until_complete(stoker, deployment):
+    stoker.until(lambda: shown(stoker, deployment)["status"] == "COMPLETE")
 
 
 @ON_SQLITE
-def test_agents_start_when_their_servers_are_approved(stoker, machines):
-    command = line(stoker, "--many", "--limit", "9", "--approve", "--label", "tier=late")
-    admitted, other = machines("admitted"), machines("other")
-    pasted = admitted.paste(command)
-    assert pasted.returncode == 0, pasted.stderr
-    assert "approval  awaited: stoker server approve " in pasted.stdout
-    server, rejected = admitted.config["server_id"], paste(other, command)["server_id"]
+def test_agents_start_when_their_servers_are_approved(stoker, machine):
+    words = ("server", "enroll", "--many", "--limit", "9", "--approve", "--label", "tier=late")
+    command = stoker.run(*words).stdout.strip()
+    admitted, other = machine("admitted"), machine("other")
+    assert "approval  awaited: stoker server approve " in admitted.install(command)
+    other.install(command)
+    server, rejected = admitted.config["server_id"], other.config["server_id"]
     stoker.until(lambda: "approval.pending" in admitted.root.joinpath("logs", "agent.log").read_text())
     assert server_of(stoker, server)["status"] == "PENDING_APPROVAL"
     assert stoker.heat("GET", "/servers?labels=tier=late").body["servers"] == []
     run = deploy(stoker, server, "#!/bin/sh\necho ran\n")
-    assert stoker.run("server", "reject", rejected, "--yes").returncode == 0
+    stoker.run("server", "reject", rejected, "--yes")
     assert stoker.heat("GET", f"/servers/{rejected}").status == 404
-    assert stoker.run("server", "approve", "--all").returncode == 0
+    stoker.run("server", "approve", "--all")
     until_complete(stoker, run)
     entries = stoker.heat("GET", "/audit").body["audit"]
     assert ("approve", "ALLOWED", server) in [
@@ -93,45 +75,36 @@ def test_agents_start_when_their_servers_are_approved(stoker, machines):
     stoker.until(lambda: "was not approved" in other.root.joinpath("logs", "agent.log").read_text())
 
 
-def test_another_machine_takes_the_place_of_a_server(stoker, machines, tmp_path):
-    old, new = machines("old"), machines("new")
-    server = paste(old, line(stoker, "place", "--label", "role=db"))["server_id"]
+def test_another_machine_takes_the_place_of_a_server(stoker, machine, tmp_path):
+    old = machine("old")
+    server = install(old, stoker, "place", "--label", "role=db")
     ran, go = tmp_path / "ran", tmp_path / "go"
-    complete = deploy(stoker, server, f"#!/bin/sh\necho once >> {ran}\n")
-    until_complete(stoker, complete)
+    until_complete(stoker, deploy(stoker, server, f"#!/bin/sh\necho once >> {ran}\n"))
     unfinished = deploy(stoker, server, f"#!/bin/sh\necho began >> {ran}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
     stoker.until(lambda: ran.read_text() == "once\nbegan\n")
     queued = deploy(stoker, server, f"#!/bin/sh\necho queued >> {ran}\n")
     old.end()
-    assert paste(new, line(stoker, "place", "--again"))["server_id"] == server
-    stoker.until(lambda: deployment(stoker, unfinished)["status"] == "FAILED")
-    assert "Interrupted: server place was enrolled again" in deployment(stoker, unfinished)["status_reason"]
-    stoker.until(lambda: deployment(stoker, queued)["status"] in ("COMPLETE", "FAILED"))
+    assert install(machine("new"), stoker, "place", "--again") == server
+    stoker.until(lambda: shown(stoker, unfinished)["status"] == "FAILED")
+    assert "Interrupted: server place was enrolled again" in shown(stoker, unfinished)["status_reason"]
+    stoker.until(lambda: shown(stoker, queued)["status"] in ("COMPLETE", "FAILED"))
     go.touch()
     assert server_of(stoker, "place")["labels"] == {"role": "db"}
     assert [ran.read_text().count(word) for word in ("once", "began")] == [1, 1]
 
 
-def test_a_new_machine_runs_everything_again_on_request(stoker, machines, tmp_path):
-    name = f"rerun-{uuid4().hex[:8]}"  # of its own, because a failed test runs once more at the same Stoker
-    server = paste(machines("old"), line(stoker, name))["server_id"]
+def test_a_new_machine_runs_everything_again_on_request(stoker, machine, tmp_path):
+    server = install(machine("old"), stoker, "again")
     ran = tmp_path / "ran"
-    config = define("OS::Heat::SoftwareConfig", group="script", config=f"#!/bin/sh\necho stack >> {ran}\n")
-    deployed = define("OS::Heat::SoftwareDeployment", config={"get_resource": "config"}, server=server)
-    content = {"heat_template_version": "2018-08-31", "resources": {"config": config, "deployment": deployed}}
-    assert stoker.heat("POST", "/stacks", {"stack_name": name, "template": content}).status == 201
-    stoker.until(lambda: stoker.heat("GET", f"/stacks/{name}").status == 302)
+    content = template({"config": config(f"#!/bin/sh\necho stack >> {ran}\n"), "deployment": on(server)})
+    stack = stoker.create_stack("again", content)
     stoker.until(lambda: ran.exists() and ran.read_text() == "stack\n")
     alone = deploy(stoker, server, f"#!/bin/sh\necho alone >> {ran}\n")
     until_complete(stoker, alone)
-    paste(machines("new"), line(stoker, name, "--again", "--rerun"))
+    install(machine("new"), stoker, "again", "--again", "--rerun")
     stoker.until(lambda: sorted(ran.read_text().split()) == ["alone", "alone", "stack", "stack"])
     until_complete(stoker, alone)
-
-    def statuses():
-        return [stack["stack_status"] for stack in stoker.heat("GET", f"/stacks?name={name}").body["stacks"]]
-
-    stoker.until(lambda: statuses() == ["UPDATE_COMPLETE"])
+    stoker.await_stack(stack, "UPDATE_COMPLETE")
 
 
 @ON_SQLITE

@@ -9,37 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from support.install_line import Machine
-from support.server import served
+from support.agent_protocol import deploy
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("install")) as running:
-        yield running
-
-
-@pytest.fixture
-def machine(tmp_path):
-    made = Machine(tmp_path / "machine")
-    yield made
-    made.end()
 
 
 def enroll(stoker, name):
     return stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]
 
 
-def paste(machine, command):
-    pasted = machine.paste(command)
-    assert pasted.returncode == 0, pasted.stderr
-    return pasted.stdout
-
-
 def install(stoker, machine, name):
-    paste(machine, enroll(stoker, name)["command"])
+    machine.install(enroll(stoker, name)["command"])
 
 
 def server_status(stoker, name):
@@ -48,7 +29,7 @@ def server_status(stoker, name):
 
 def test_an_installation_is_repeatable_and_its_output_names_its_files(stoker, machine):
     line = enroll(stoker, "web")
-    said = dict(text.split(None, 1) for text in paste(machine, line["command"]).splitlines()[1:])
+    said = dict(text.split(None, 1) for text in machine.install(line["command"]).splitlines()[1:])
     for noun, path in (("program", "stoker-agent.pyz"), ("key", "etc/agent.json"), ("log", "logs/agent.log")):
         assert said[noun].split()[0] == str(machine.root / path)
         assert machine.root.joinpath(path).exists()
@@ -59,7 +40,7 @@ def test_an_installation_is_repeatable_and_its_output_names_its_files(stoker, ma
     # the same line again, and a line without a token, which an enrolled machine does not need for a new program
     for again in (line["command"], line["command"].replace(line["token"], "", 1)):
         [agent] = machine.agents
-        assert "(replaced)" in paste(machine, again)
+        assert "(replaced)" in machine.install(again)
         assert machine.config == before
         assert len(machine.agents) == 1
         assert machine.agents != [agent]
@@ -72,7 +53,7 @@ def test_a_failed_installation_leaves_nothing_and_changes_no_earlier_one(stoker,
     assert failed.returncode == 1
     assert "not valid, or has been used already" in failed.stderr
     assert not machine.root.exists()
-    paste(machine, enroll(stoker, "stays")["command"])
+    install(stoker, machine, "stays")
     program = machine.root / "stoker-agent.pyz"
     before = machine.config, machine.agents, program.read_bytes()
     assert machine.paste(wrong).returncode == 1
@@ -98,10 +79,7 @@ def test_leave_refuses_during_a_run_unless_forced(stoker, machine, tmp_path):
     install(stoker, machine, "busy")
     began, go = tmp_path / "began", tmp_path / "go"
     script = f"#!/bin/sh\ntouch {began}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n"
-    config = stoker.heat("POST", "/software_configs", {"group": "script", "config": script})
-    server = stoker.heat("GET", "/servers/busy").body["server"]["id"]
-    body = {"config_id": config.body["software_config"]["id"], "server_id": server, "signal_transport": "STOKER_SIGNAL"}
-    assert stoker.heat("POST", "/software_deployments", body).status == 200
+    deploy(stoker, stoker.heat("GET", "/servers/busy").body["server"]["id"], script)
     stoker.until(began.exists)
     refused = machine.run_agent("leave")
     assert refused.returncode == 1
@@ -138,13 +116,8 @@ def test_leave_ends_an_agent_that_does_not_answer(stoker, machine):
 
 def test_a_server_that_a_stack_represents_stays_and_can_be_enrolled_again(stoker, machine):
     install(stoker, machine, "owned")
-    template = {
-        "heat_template_version": "2018-08-31",
-        "resources": {"server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "owned"}}},
-    }
-    created = stoker.heat("POST", "/stacks", {"stack_name": "owner", "template": template})
-    assert created.status == 201, created.body
-    stoker.until(lambda: stoker.heat("GET", "/servers/owned").body["server"]["status"] == "ONLINE")
+    stoker.create_stack("owner", template({"server": define("OS::Heat::DeployedServer", name="owned")}))
+    stoker.until(lambda: server_status(stoker, "owned") == "ONLINE")
     left = machine.run_agent("leave")
     assert "Stoker keeps its record" in left.stdout
     assert server_status(stoker, "owned") == "LEFT"

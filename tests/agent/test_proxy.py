@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 
@@ -14,9 +13,8 @@ from stoker_agent.proxy import find_proxy
 from stoker_agent.web import Unreachable, Web
 from support.certificates import Authority
 from support.http_proxy import http_proxy
-from support.install_line import Machine
 from support.ports import free_port
-from support.server import Served, served
+from support.server import served
 
 
 @pytest.fixture(autouse=True)
@@ -125,22 +123,19 @@ def test_https_goes_through_a_tunnel_and_a_replaced_ca_needs_no_new_connection_p
 
 @pytest.fixture
 def distant(tmp_path):
-    """A server whose public URL only proxies can reach."""
+    """A server whose public URL only the proxy can reach, and the proxy."""
     port = free_port()
-    stoker = Served(tmp_path, port, ("--no-clouds-yaml", "--public-url", f"http://stoker.example:{port}"))
-    machine = Machine(tmp_path / "machine")
-    with contextlib.ExitStack() as cleanup:
-        running = cleanup.enter_context(http_proxy())
-        cleanup.callback(stoker.end)
-        cleanup.callback(machine.end)
-        stoker.start()
-        yield stoker, machine, running
+    with (
+        served(tmp_path, "--public-url", f"http://stoker.example:{port}", port=port) as stoker,
+        http_proxy() as running,
+    ):
+        yield stoker, running
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("download", ["python3", "curl", "wget"])
-def test_a_printed_line_with_a_proxy_enrolls_the_machine_behind_it(distant, download):
-    stoker, machine, running = distant
+def test_a_printed_line_with_a_proxy_enrolls_the_machine_behind_it(distant, machine, download):
+    stoker, running = distant
     for name in {download, "sha256sum"} - {"python3"}:
         if shutil.which(name) is None:
             pytest.skip(f"this host has no {name}")
@@ -151,20 +146,18 @@ def test_a_printed_line_with_a_proxy_enrolls_the_machine_behind_it(distant, down
     failed = machine.paste(line.replace(f"http_proxy={url}", "http_proxy="))
     assert (failed.returncode != 0, machine.root.exists()) == (True, False)
     running.targets.clear()
-    done = machine.paste(line)
-    assert done.returncode == 0, done.stderr
+    machine.install(line)
     assert machine.config["proxy"] == url
     stoker.until(lambda: stoker.heat("GET", "/servers/web").body["server"]["status"] == "ONLINE")
     assert {target.partition(":")[0] for target in running.targets} == {"stoker.example"}
 
 
 @pytest.mark.slow
-def test_the_proxy_of_the_environment_is_stored_and_stays_with_a_later_line(distant):
-    stoker, machine, running = distant
+def test_the_proxy_of_the_environment_is_stored_and_stays_with_a_later_line(distant, machine):
+    stoker, running = distant
     url = f"http://127.0.0.1:{running.port}"
     line = stoker.heat("POST", "/servers", {"name": "web"}).body["enrollment"]["command"]
-    done = machine.paste(line, http_proxy=url, no_proxy="direct.example")
-    assert done.returncode == 0, done.stderr
+    machine.install(line, http_proxy=url, no_proxy="direct.example")
     assert (machine.config["proxy"], machine.config["no_proxy"]) == (url, "direct.example")
     stoker.until(lambda: stoker.heat("GET", "/servers/web").body["server"]["status"] == "ONLINE")
     again = stoker.heat("POST", "/servers", {"name": "other"}).body["enrollment"]

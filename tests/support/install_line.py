@@ -80,6 +80,12 @@ class Machine:
             [self._shell, "-c", command], env=variables, capture_output=True, text=True, timeout=120, check=False
         )
 
+    def install(self, command: str, **environment: str) -> str:
+        """Run a line that must succeed, and return its output."""
+        pasted = self.paste(command, **environment)
+        assert pasted.returncode == 0, pasted.stderr
+        return pasted.stdout
+
     def run_agent(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the installed agent."""
         return self._run(words=words)
