@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.agent_protocol import SpokenAgent, spoken_agent
 from support.server import Served, served_on
 
 
@@ -11,3 +12,9 @@ from support.server import Served, served_on
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
     with served_on(request, tmp_path_factory.mktemp("agent-face")) as running:
         yield running
+
+
+@pytest.fixture
+def agent(stoker) -> SpokenAgent:
+    """A server of the test's own."""
+    return spoken_agent(stoker)

@@ -14,21 +14,15 @@ from stoker.deployments.documents import Document
 from stoker.model.server import Machine
 from stoker.servers import enrollment
 from stoker.servers.redemption import Redemption, redeem_token
-from support.agent_protocol import SpokenAgent as Agent
-from support.agent_protocol import deploy, enroll, shown, spoken_agent, trade
+from support.agent_protocol import SpokenAgent, deploy, enroll, shown, trade
 from support.in_process import Inside
 from support.sockets import until_read
 
 WITH_MODES = "1.0; hooks=script; modes=preview,undo,check"
 
 
-@pytest.fixture
-def agent(stoker) -> Agent:
-    return spoken_agent(stoker)
-
-
 @contextmanager
-def held_poll(agent: Agent, etag: str = "") -> Iterator[Callable[[], Any]]:
+def held_poll(agent: SpokenAgent, etag: str = "") -> Iterator[Callable[[], Any]]:
     """Poll with an ETag, by default the present document's; yields a function that awaits the answer's body."""
     etag = etag or agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
     with closing(http.client.HTTPConnection("127.0.0.1", agent.stoker.port, timeout=60)) as poll:
@@ -161,8 +155,7 @@ def test_a_signal_completes_once_and_may_be_repeated(agent, stoker):
 def test_a_signal_of_950_kilobytes_with_odd_characters_is_stored_completely(agent, stoker):
     deployment = deploy(stoker, agent.id)
     text = "\0\x1b☃" + "x" * 949_000
-    said = {"deploy_stdout": text, "deploy_stderr": "", "deploy_status_code": 0}
-    assert agent.call("POST", f"/runs/{deployment['config_id']}/signal", said).status == 200
+    assert agent.finish(deployment["config_id"], deploy_stdout=text, deploy_stderr="").status == 200
     assert shown(stoker, deployment)["output_values"]["deploy_stdout"] == text
 
 
@@ -173,7 +166,7 @@ def test_the_reason_why_a_run_waits_is_its_status_reason(agent, stoker):
     assert shown(stoker, deployment)["status_reason"] == "Waiting: no space"
     assert agent.call("POST", path, {"state": "RUNNING"}).status == 204
     assert shown(stoker, deployment)["status_reason"] == "Running"
-    assert agent.call("POST", path.replace("progress", "signal"), {"deploy_status_code": 0}).status == 200
+    assert agent.finish(deployment["config_id"]).status == 200
     assert agent.call("POST", path, {"state": "WAITING", "message": "late"}).status == 204
     assert "late" not in shown(stoker, deployment)["status_reason"]
 
@@ -199,14 +192,11 @@ def test_invalid_progress_changes_nothing(agent, stoker, wrong):
     assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
 
 
-@pytest.mark.parametrize("query", ["", "stream=stdlog&offset=0", "stream=stdout&offset=-1", "stream=stdout&offset=x"])
-def test_invalid_offsets_of_output_are_refused(agent, stoker, query):
-    deployment = deploy(stoker, agent.id)
-    assert agent.call("POST", f"/runs/{deployment['config_id']}/logs?{query}", b"x").status == 400
-
-
-def test_more_output_than_a_call_may_carry_is_refused(agent, stoker):
-    path = f"/runs/{deploy(stoker, agent.id)['config_id']}/logs?stream=stdout&offset=0"
+def test_invalid_offsets_of_output_and_more_than_a_call_may_carry_are_refused(agent, stoker):
+    path = f"/runs/{deploy(stoker, agent.id)['config_id']}/logs"
+    for query in ("", "stream=stdlog&offset=0", "stream=stdout&offset=-1", "stream=stdout&offset=x"):
+        assert agent.call("POST", f"{path}?{query}", b"x").status == 400
+    path += "?stream=stdout&offset=0"
     assert agent.call("POST", path, b"x" * 256 * 1024).body == {"offset": 256 * 1024}
     assert agent.call("POST", path, b"x" * (256 * 1024 + 1)).status == 400
 
@@ -250,11 +240,8 @@ def test_the_history_tells_what_a_run_changed_without_secrets(agent, stoker):
 
 def test_only_the_agent_reads_a_secret_input(agent, stoker):
     inputs = [{"name": "word", "secret": True}, {"name": "open"}]
-    said = {"name": "c", "group": "script", "config": "true", "inputs": inputs}
-    source = stoker.heat("POST", "/software_configs", said).body["software_config"]
     values = {"word": "s3cret", "open": "plain"}
-    body = {"config_id": source["id"], "server_id": agent.id, "signal_transport": "STOKER_SIGNAL"}
-    made = stoker.heat("POST", "/software_deployments", {**body, "input_values": values}).body["software_deployment"]
+    made = deploy(stoker, agent.id, inputs=inputs, input_values=values)
     starred = {"word": "******", "open": "plain"}
 
     def told():
@@ -267,7 +254,7 @@ def test_only_the_agent_reads_a_secret_input(agent, stoker):
 
     assert told() == values
     assert seen(made["config_id"]) == made["input_values"] == starred
-    agent.call("POST", f"/runs/{made['config_id']}/signal", {"deploy_status_code": 1})
+    agent.finish(made["config_id"], 1)
     again = stoker.heat("POST", f"/software_deployments/{made['id']}/retry").body["software_deployment"]
     assert told() == values
     assert seen(again["config_id"]) == shown(stoker, made)["input_values"] == starred

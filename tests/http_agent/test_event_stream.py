@@ -9,19 +9,10 @@ from contextlib import closing
 
 import pytest
 
-from support.agent_protocol import deploy, spoken_agent
+from support.agent_protocol import deploy
 from support.events import event_stream
 from support.server import served
 from support.sockets import until_read
-
-
-@pytest.fixture
-def agent(stoker):
-    return spoken_agent(stoker)
-
-
-def ended(agent, run: str, **values) -> None:
-    assert agent.call("POST", f"/runs/{run}/signal", {"deploy_status_code": 0, **values}).status == 200
 
 
 def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
@@ -43,7 +34,7 @@ def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
             said[each.name] = each.data
         assert (said["progress"]["percent"], said["progress"]["message"]) == (42, "half way")
         assert said["status"]["status_reason"] == "Running (42 %): half way"
-        ended(agent, run)
+        assert agent.finish(run).status == 200
         names = [(each.name, each.data.get("status")) for each in events]
     assert names[-1] == ("end", "COMPLETE")
 
@@ -66,7 +57,7 @@ def test_more_chunks_than_one_page_arrive_in_order_also_after_the_last_event(age
     run = deployment["config_id"]
     for offset in range(450):
         agent.log(run, offset, b"%d" % (offset % 10))
-    ended(agent, run)
+    assert agent.finish(run).status == 200
     path = f"/events?subject=deployment:{deployment['id']}"
     with event_stream(stoker, path) as events:
         seen = [each for each in events if each.name == "log"]
@@ -90,30 +81,23 @@ def test_a_deleted_deployment_ends_its_stream_without_an_end_event(agent, stoker
         assert list(events) == []
 
 
-def test_stopping_the_server_ends_its_streams_at_once(tmp_path):
-    with served(tmp_path) as stoker:
+def test_stopping_the_server_ends_its_streams_and_answers_waiting_requests_at_once(tmp_path):
+    with served(tmp_path) as stoker, closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
         deployment = deploy(stoker, "some-server")
+        path = f"/v1/{stoker.project}/software_deployments/{deployment['id']}/logs?wait=60"
+        poll.request("GET", path, headers={"X-Auth-Token": stoker.token})
+        until_read(poll.sock)  # a request that comes later is refused
         with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
             assert next(events).name == "status"
             stopping = threading.Thread(target=stoker.stop)
             stopping.start()
             assert list(events) == []
+        answer = poll.getresponse()
+        body = json.loads(answer.read())
         stopping.join()
         assert stoker.process.returncode == 0
         assert "Traceback" not in stoker.output
-
-
-def test_stopping_the_server_answers_waiting_requests(tmp_path):
-    with served(tmp_path) as stoker:
-        deployment = deploy(stoker, "some-server")
-        path = f"/software_deployments/{deployment['id']}/logs?wait=60"
-        with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as waiting:
-            waiting.request("GET", f"/v1/{stoker.project}{path}", headers={"X-Auth-Token": stoker.token})
-            until_read(waiting.sock)  # a request that comes later is refused
-            stoker.stop()
-            answer = waiting.getresponse()
-            body = json.loads(answer.read())
-        assert (answer.status, body["status"], body["logs"]) == (200, "IN_PROGRESS", [])
+    assert (answer.status, body["status"], body["logs"]) == (200, "IN_PROGRESS", [])
 
 
 @pytest.mark.parametrize("offset", [2**31, 3 * 2**30, 2**62])

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from support.agent_protocol import spoken_agent
-from support.agents import own_agent
+from support.agents import enrolled_agent
 from support.templates import define, on, template
 
 FACTS = {
@@ -18,11 +17,6 @@ FACTS = {
     "networks": {"eth0": ["10.0.0.5"]},
     "tools": {"puppet": ""},
 }
-
-
-@pytest.fixture
-def agent(stoker):
-    return spoken_agent(stoker)
 
 
 def shown(stoker, agent):
@@ -150,9 +144,7 @@ def test_a_preview_warns_of_a_missing_program(stoker, agent, group, program):
 
 @pytest.mark.slow
 def test_an_agent_s_facts_select_its_server(stoker, tmp_path):
-    with own_agent(tmp_path) as agent:
-        agent.enroll(stoker, "facts1")
-        agent.start()
+    with enrolled_agent(tmp_path, stoker, "facts1") as agent:
 
         def shown():
             return stoker.heat("GET", "/servers/facts1").body["server"]

@@ -16,11 +16,6 @@ def elsewhere(stoker) -> Account:
     return create_account(stoker, "member", project=create_project(stoker))
 
 
-@pytest.fixture
-def agent(stoker):
-    return spoken_agent(stoker)
-
-
 def signalled(stoker, agent, project, deployment) -> int:
     path = f"/v1/{project}/software_deployments/{deployment['id']}/signal"
     said = {"deploy_status_code": 0}

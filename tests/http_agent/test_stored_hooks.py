@@ -9,7 +9,6 @@ import uuid
 import pytest
 
 from support.accounts import create_account, create_project
-from support.agent_protocol import spoken_agent
 
 _ENTRY = """\
 stoker_catalog_version: 1
@@ -25,11 +24,6 @@ config: |
   #!/bin/sh
   printf "hello $who" > "$heat_outputs_path.greeting"
 """
-
-
-@pytest.fixture
-def agent(stoker):
-    return spoken_agent(stoker)
 
 
 @pytest.fixture
@@ -86,7 +80,7 @@ def test_a_config_has_the_newest_version_of_its_hook_for_good(stoker, agent, nam
     assert create_config(stoker, {"name": name, "version": 1}).body["software_config"]["options"] == config["options"]
     for more in ({}, {"signal_transport": "STOKER_SIGNAL"}):
         assert deploy(stoker, agent.id, config, **more).status == 200
-    assert all(entry["options"] == {"hook": expected} for entry in agent.document().body["deployments"])
+    assert all(entry["options"] == {"hook": expected} for entry in agent.entries())
     fetched = stoker.request("GET", expected["url"], None, {"Authorization": f"Bearer {agent.key}"})
     assert (fetched.status, fetched.raw) == (200, b"one")
 
@@ -169,28 +163,19 @@ resources:
 outputs:
   greeting: {{value: {{get_attr: [two, greeting]}}}}
 """
-    created = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template})
-    assert created.status == 201, created.raw
-    entries = agent.document().body["deployments"]
+    stack = stoker.create_stack(name, template)
+    entries = agent.entries()
     inputs = [{item["name"]: item["value"] for item in entry["inputs"]} for entry in entries]
     assert {values["who"] for values in inputs} == {"config", "type"}
     assert {entry["group"] for entry in entries} == {"script"}
     for entry in entries:
         assert entry["config"].startswith("#!/bin/sh\n")
-        report = {"deploy_status_code": 0, "greeting": "hello"}
-        assert agent.call("POST", f"/runs/{entry['id']}/signal", report).status == 200
+        assert agent.finish(entry["id"], greeting="hello").status == 200
     assert stoker.heat("DELETE", f"/catalog/{name}/1").status == 204  # the stack keeps its copy
-    path = f"/stacks/{name}/{created.body['stack']['id']}"
-    stoker.until(lambda: is_complete(stoker.heat("GET", path).body["stack"]))
-    stack = stoker.heat("GET", path).body["stack"]
-    assert {output["output_key"]: output["output_value"] for output in stack["outputs"]} == {"greeting": "hello"}
+    stoker.await_stack(stack)
+    assert stoker.outputs(stack) == {"greeting": "hello"}
     unknown = stoker.heat("POST", "/stacks", {"stack_name": f"{name}-2", "template": template})
     assert unknown.status == 400
-
-
-def is_complete(stack):
-    assert stack["stack_status"] != "CREATE_FAILED", stack
-    return stack["stack_status"] == "CREATE_COMPLETE"
 
 
 @pytest.mark.parametrize(
