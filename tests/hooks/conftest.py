@@ -73,25 +73,17 @@ class Hook:
         folder = self.folder / "runs" / entry["id"]
         folder.mkdir(parents=True, exist_ok=True)
         child = program(entry, self.folder / "no-hooks", Folders.of(folder), mode)
-        done = self._process(list(child.argv), child.stdin, child.environment)
-        return Outcome({"deploy_status_code": done.returncode, **child.finish(done.returncode)}, *self._texts(done))
-
-    def _process(
-        self, argv: list[str], stdin: bytes, environment: Mapping[str, str]
-    ) -> subprocess.CompletedProcess[bytes]:
         kept = {name: value for name, value in os.environ.items() if name not in (MODE, RESULT_FILE, STATE)}
-        return subprocess.run(
-            argv,
-            input=stdin,
-            env={**kept, **self.environment, **environment},
+        done = subprocess.run(
+            child.argv,
+            input=child.stdin,
+            env={**kept, **self.environment, **child.environment},
             capture_output=True,
             timeout=_PATIENCE_SECONDS,
             check=False,
         )
-
-    @staticmethod
-    def _texts(done: subprocess.CompletedProcess[bytes]) -> tuple[str, str]:
-        return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        stdout, stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+        return Outcome({"deploy_status_code": done.returncode, **child.finish(done.returncode)}, stdout, stderr)
 
     def tool(self, name: str, script: str) -> Path:
         """Put a program first in the hook's PATH; ``script`` is its text."""

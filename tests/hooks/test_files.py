@@ -1,10 +1,13 @@
-"""Hooks that write files: file, json-file, hiera, and the function of python."""
+"""Hooks that need no tool: file, hiera, the manifest of kubelet, the function of python, and the check of scripts."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
+
+from stoker_agent.hook_contract import UNSUPPORTED
 
 
 @pytest.mark.parametrize("hook", ["file"], indirect=True)
@@ -93,6 +96,24 @@ def test_data_for_puppet_is_written_once_and_not_beside_that_of_os_apply_config(
     assert "os-apply-config manages hieradata" in hook.run(hook.entry(config)).report["deploy_status_reason"]
 
 
+@pytest.mark.parametrize("hook", ["kubelet"], indirect=True)
+def test_a_manifest_is_replaced_in_one_step(hook, tmp_path):
+    """A kubelet may read it at any time."""
+    hook.tool("docker", "#!/bin/sh\n")
+    manifests = tmp_path / "manifests"
+    hook.environment["HEAT_KUBELET_MANIFESTS"] = str(manifests)
+    entry = hook.entry({"containers": []})
+    assert hook.run(entry).changed is True
+    (manifest,) = manifests.iterdir()
+    assert manifest.stat().st_mode & 0o777 == 0o600
+    manifest.write_text(old := '{"containers": [1]}')
+    with manifest.open() as reader:
+        assert hook.run(entry).changed is True
+        assert reader.read() == old, "a reader has the whole former manifest"
+    assert json.loads(manifest.read_text()) == {"containers": []}
+    assert list(manifests.iterdir()) == [manifest]
+
+
 @pytest.mark.parametrize("hook", ["python"], indirect=True)
 def test_a_function_receives_the_inputs_and_returns_the_outputs(hook):
     source = """
@@ -108,3 +129,25 @@ def main(inputs):
     assert "RuntimeError: too bad" in failed.stderr
     assert "must define the function main" in hook.run(hook.entry("x = 1")).stderr
     assert "must return a dict" in hook.run(hook.entry("def main(inputs): return 5")).report["deploy_status_reason"]
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "changed", "diff"),
+    [
+        ("exit 0", 0, False, None),
+        ('echo "$who differs"; exit 1', 0, True, "world differs\n"),
+        ("#!/bin/bash\n[[ $who == world ]]", 0, False, None),
+        ("exit 2", 2, None, None),
+        ("no-such-command", 127, None, None),
+        (None, UNSUPPORTED, None, None),
+        ("", UNSUPPORTED, None, None),
+    ],
+)
+@pytest.mark.parametrize("hook", ["script"], indirect=True)
+def test_the_exit_code_of_the_option_check_is_the_state(hook, tmp_path, check, code, changed, diff):
+    options = {} if check is None else {"check": check}
+    entry = hook.entry(f"touch {tmp_path}/applied", options=options, who="world")
+    outcome = hook.run(entry, "check")
+    assert (outcome.code, outcome.changed) == (code, changed)
+    assert [change.get("diff") for change in outcome.report.get("deploy_changes", ())] == ([diff] if diff else [])
+    assert not tmp_path.joinpath("applied").exists(), "a check does not apply the config"

@@ -28,10 +28,6 @@ def clean(machine):
     machine.run(["systemctl", "reset-failed"])
 
 
-def show(machine, name, unit="app"):
-    return machine.run(["systemctl", "show", "--value", "--property", name, unit]).stdout.strip()
-
-
 def settings(text="one", **more):
     return {"name": "app", "unit": _UNIT.format(text=text), "enabled": True, "wait": 0.2, **more}
 
@@ -40,25 +36,25 @@ def test_a_unit_is_started_enabled_checked_and_restarted_when_its_file_changes(m
     first = machine_hook.run(entry := machine_hook.entry(settings()))
     assert (first.code, first.changed) == (0, True), first.stderr
     assert first.items == ["/etc/systemd/system/app.service", "app.service"]
-    assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("active", "enabled")
-    process = show(machine, "MainPID")
+    assert (machine.show("ActiveState", "app"), machine.show("UnitFileState", "app")) == ("active", "enabled")
+    process = machine.show("MainPID", "app")
     again = machine_hook.run(entry)
-    assert (again.code, again.changed, show(machine, "MainPID")) == (0, False, process)
+    assert (again.code, again.changed, machine.show("MainPID", "app")) == (0, False, process)
     assert machine_hook.run(entry, mode="check").changed is False
     machine.run(["systemctl", "stop", "app"])
     drift = machine_hook.run(entry, mode="check")
     assert [change["diff"] for change in drift.report["deploy_changes"]] == ["start"]
-    assert show(machine, "ActiveState") == "inactive", "a check changes nothing"
+    assert machine.show("ActiveState", "app") == "inactive", "a check changes nothing"
     machine_hook.run(entry)
     assert machine_hook.run(entry, mode="check").changed is False
     changed = machine_hook.run(machine_hook.entry(settings("two")))
     assert changed.items == ["/etc/systemd/system/app.service", "app.service"]
     machine.until("grep", "two", "/run/app.text")
-    assert show(machine, "MainPID") != process
+    assert machine.show("MainPID", "app") != process
     assert machine_hook.run(machine_hook.entry(settings("two", state="restarted"))).changed is True
     stopped = machine_hook.run(machine_hook.entry({"name": "app", "state": "stopped", "enabled": "false"}))
     assert (stopped.code, stopped.changed) == (0, True)
-    assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("inactive", "disabled")
+    assert (machine.show("ActiveState", "app"), machine.show("UnitFileState", "app")) == ("inactive", "disabled")
 
 
 @pytest.mark.parametrize(
@@ -107,10 +103,10 @@ def test_undo_restores_a_unit_that_was_there_before(machine, machine_hook):
     machine.run(["systemctl", "daemon-reload"])
     machine.run(["systemctl", "enable", "--now", "app"])
     machine_hook.run(machine_hook.entry({**settings("ours"), "state": "stopped", "enabled": False}))
-    assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("inactive", "disabled")
+    assert (machine.show("ActiveState", "app"), machine.show("UnitFileState", "app")) == ("inactive", "disabled")
     undone = machine_hook.run(machine_hook.entry({"name": "app"}), mode="undo")
     assert (undone.code, undone.changed) == (0, True)
-    assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("active", "enabled")
+    assert (machine.show("ActiveState", "app"), machine.show("UnitFileState", "app")) == ("active", "enabled")
     machine.until("grep", "before", "/run/app.text")
 
 
@@ -118,7 +114,7 @@ def test_an_update_to_another_unit_undoes_the_former(machine, machine_hook):
     machine_hook.run(machine_hook.entry(settings()))
     machine_hook.run(machine_hook.entry({**settings(), "name": "other"}))
     assert not machine.exists("/etc/systemd/system/app.service")
-    assert show(machine, "ActiveState", "other") == "active"
+    assert machine.show("ActiveState", "other") == "active"
     machine_hook.run(machine_hook.entry({"name": "other"}), mode="undo")
     assert not machine.exists("/etc/systemd/system/other.service")
 
@@ -128,8 +124,8 @@ def test_undo_removes_a_unit_that_the_deployment_wrote_unless_another_one_uses_i
     assert machine_hook.run(first).changed is True
     assert machine_hook.run(second).changed is False
     assert machine_hook.run(first, mode="undo").changed is False
-    assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("active", "enabled")
+    assert (machine.show("ActiveState", "app"), machine.show("UnitFileState", "app")) == ("active", "enabled")
     ended = {**machine_hook.entry({"name": "app"}, deploy_action="DELETE"), "deployment_id": "new"}
     assert (machine_hook.run(ended).code, machine_hook.run(second, mode="undo").changed) == (0, False)
     assert not machine.exists("/etc/systemd/system/app.service")
-    assert (show(machine, "LoadState"), show(machine, "ActiveState")) == ("not-found", "inactive")
+    assert (machine.show("LoadState", "app"), machine.show("ActiveState", "app")) == ("not-found", "inactive")

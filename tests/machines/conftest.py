@@ -1,14 +1,16 @@
-"""Test machines with Stoker's package."""
+"""A server that test machines reach, and machines with Stoker's package."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.server import Served, served
 from support.source_code import PACKAGES
 
 _PROGRAM = """#!/usr/bin/python3
@@ -17,6 +19,12 @@ sys.path[:0] = ["/opt/stoker/src", "/opt/stoker/lib"]
 from stoker_client.cli.main import main
 sys.exit(main())
 """
+
+
+@pytest.fixture(scope="module")
+def stoker(machines, tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("stoker"), host=machines.host_address) as running:
+        yield running
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from support.install_line import KILLED
-from support.server import served
 
 pytestmark = pytest.mark.slow
 
@@ -13,13 +12,6 @@ FILES = ("/opt/stoker-agent", "/etc/stoker-agent", "/var/lib/stoker-agent", "/va
 LINKS = ("/usr/local/bin/stoker-agent", "/etc/systemd/system/stoker-agent.service")
 
 _PROGRAM = "/opt/stoker-agent/stoker-agent.pyz"
-
-
-@pytest.fixture(scope="module")
-def stoker(machines, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("installation")
-    with served(folder, "--insecure-http", host=machines.host_address) as running:
-        yield running
 
 
 def online(stoker, name):

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from support.machines import Machine
-from support.server import served
 from support.templates import define, template
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,26 +31,25 @@ def log_of(machine: Machine) -> str:
     return machine.read("/var/log/cloud-init-output.log")
 
 
-def test_machines_enroll_at_their_first_boot(machines, cloud_base, tmp_path):
-    with served(tmp_path, "--insecure-http", host=machines.host_address) as stoker:
-        user_data = stoker.run("server", "user-data", "web1").stdout
-        web1 = boot(machines, cloud_base, tmp_path, "web1", user_data)
-        assert "enrolled as server web1" in log_of(web1)
-        stoker.until(lambda: stoker.json("server", "show", "web1")["status"] == "ONLINE")
-        assert stoker.run("run", "web1", "--", "cat /proc/sys/kernel/hostname").stdout.count("web1")
-        facts = stoker.json("server", "show", "web1")["facts"]
-        assert (facts["cloud"]["name"], facts["cloud"]["id"]) == ("nocloud", "i-web1")
+def test_machines_enroll_at_their_first_boot(machines, stoker, cloud_base, tmp_path):
+    user_data = stoker.run("server", "user-data", "web1").stdout
+    web1 = boot(machines, cloud_base, tmp_path, "web1", user_data)
+    assert "enrolled as server web1" in log_of(web1)
+    stoker.until(lambda: stoker.json("server", "show", "web1")["status"] == "ONLINE")
+    assert stoker.run("run", "web1", "--", "cat /proc/sys/kernel/hostname").stdout.count("web1")
+    facts = stoker.json("server", "show", "web1")["facts"]
+    assert (facts["cloud"]["name"], facts["cloud"]["id"]) == ("nocloud", "i-web1")
 
-        # cloud-init runs the line once: a later boot keeps the enrollment.
-        key = web1.read("/etc/stoker-agent/agent.json")
-        web1.run(["systemctl", "reboot"], check=False)
-        web1.wait_reboot()
-        web1.until("stoker-agent", "status")
-        assert web1.read("/etc/stoker-agent/agent.json") == key
-        assert log_of(web1).count("enrolled as server web1") == 1
+    # cloud-init runs the line once: a later boot keeps the enrollment.
+    key = web1.read("/etc/stoker-agent/agent.json")
+    web1.run(["systemctl", "reboot"], check=False)
+    web1.wait_reboot()
+    web1.until("stoker-agent", "status")
+    assert web1.read("/etc/stoker-agent/agent.json") == key
+    assert log_of(web1).count("enrolled as server web1") == 1
 
 
-def test_a_machine_becomes_the_server_of_a_stack(machines, cloud_base, tmp_path):
+def test_a_machine_becomes_the_server_of_a_stack(machines, stoker, cloud_base, tmp_path):
     server = {"name": "web2", "agent": "stoker", "software_config_transport": "POLL_SERVER_CFN"}
     config = {"group": "script", "config": _SCRIPT, "outputs": [{"name": "host"}]}
     deployment = {"config": {"get_resource": "config"}, "server": {"get_resource": "web2"}}
@@ -62,17 +60,9 @@ def test_a_machine_becomes_the_server_of_a_stack(machines, cloud_base, tmp_path)
     }
     outputs = {"user_data": {"value": {"get_attr": ["web2", "user_data"]}}}
     outputs |= {"host": {"value": {"get_attr": ["deployment", "host"]}}}
-    path = tmp_path / "stack.yaml"
-    path.write_text(json.dumps(template(resources, outputs=outputs)))
-    with served(tmp_path, host=machines.host_address) as stoker:
-        stoker.run("stack", "create", "shop", "-t", str(path))
-
-        def output(key: str) -> str:
-            values = {item["output_key"]: item["output_value"] for item in stoker.json("stack", "outputs", "shop")}
-            return values[key]
-
-        web2 = boot(machines, cloud_base, tmp_path, "web2", output("user_data"))
-        assert web2.run(["stat", "-c", "%a", "/var/lib/cloud/data/cfn-init-data"]).stdout == "600\n"
-        stoker.until(lambda: stoker.json("stack", "show", "shop")["stack_status"] == "CREATE_COMPLETE")
-        assert output("host") == "web2"
-        assert web2.run(["systemctl", "is-active", "stoker-agent"]).stdout == "active\n"
+    stack = stoker.create_stack("shop", template(resources, outputs=outputs))
+    web2 = boot(machines, cloud_base, tmp_path, "web2", stoker.outputs(stack)["user_data"])
+    assert web2.run(["stat", "-c", "%a", "/var/lib/cloud/data/cfn-init-data"]).stdout == "600\n"
+    stoker.await_stack(stack)
+    assert stoker.outputs(stack)["host"] == "web2"
+    assert web2.run(["systemctl", "is-active", "stoker-agent"]).stdout == "active\n"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from support.agents import AGENT_PYTHON
-from support.server import served
 
 pytestmark = pytest.mark.slow
 #: What each machine of the image must have for itself.
@@ -93,38 +92,38 @@ def build(stoker, machines, base, image_builder, folder):
 
 
 @pytest.mark.timeout(600)
-def test_machines_of_an_image_of_diskimage_builder_enroll_themselves(machines, sudo_base, image_builder, tmp_path):
-    with served(tmp_path, host=machines.host_address) as stoker:
-        image = build(stoker, machines, sudo_base, image_builder, tmp_path)
-        assert image.joinpath("etc/stoker-agent/enrollment.json").stat().st_mode & 0o777 == 0o600
-        assert image.joinpath("etc/stoker-agent/ca.pem").read_text() == "certificate"
-        assert not image.joinpath("etc/stoker-agent/agent.json").exists()
-        machine = machines.make("web-1", booted=True, image=image)
-        machine.until("stoker-agent", "status")
-        assert stoker.json("server", "show", "web-1")["labels"] == {"role": "web"}
+def test_machines_of_an_image_of_diskimage_builder_enroll_themselves(
+    machines, stoker, sudo_base, image_builder, tmp_path
+):
+    image = build(stoker, machines, sudo_base, image_builder, tmp_path)
+    assert image.joinpath("etc/stoker-agent/enrollment.json").stat().st_mode & 0o777 == 0o600
+    assert image.joinpath("etc/stoker-agent/ca.pem").read_text() == "certificate"
+    assert not image.joinpath("etc/stoker-agent/agent.json").exists()
+    machine = machines.make("built", booted=True, image=image)
+    machine.until("stoker-agent", "status")
+    assert stoker.json("server", "show", "built")["labels"] == {"role": "web"}
+    assert not machine.exists("/etc/stoker-agent/enrollment.json")
+
+
+def test_machines_of_one_image_enroll_themselves_at_their_first_boot(machines, stoker, tmp_path):
+    image = install(stoker, tmp_path)
+    booted = {name: machines.make(name, booted=True, image=image) for name in _NAMES}
+    stoker.until(lambda: {row["name"] for row in stoker.json("server", "list", "--status", "online")} >= {*_NAMES})
+    servers = {name: stoker.json("server", "show", name) for name in _NAMES}
+    assert servers["web-1"]["id"] != servers["web-2"]["id"]
+    for name, machine in booted.items():
+        assert servers[name]["labels"] == {"role": "web"}
+        assert stoker.run("run", name, "--", "hostname").stdout.count(name) >= 1
+        assert machine.exists("/etc/stoker-agent/agent.json")
         assert not machine.exists("/etc/stoker-agent/enrollment.json")
+    keys = {machine.read("/etc/stoker-agent/agent.json") for machine in booted.values()}
+    assert len(keys) == 2
 
-
-def test_machines_of_one_image_enroll_themselves_at_their_first_boot(machines, tmp_path):
-    with served(tmp_path, host=machines.host_address) as stoker:
-        image = install(stoker, tmp_path)
-        booted = {name: machines.make(name, booted=True, image=image) for name in _NAMES}
-        stoker.until(lambda: {row["name"] for row in stoker.json("server", "list", "--status", "online")} == {*_NAMES})
-        servers = {name: stoker.json("server", "show", name) for name in _NAMES}
-        assert servers["web-1"]["id"] != servers["web-2"]["id"]
-        for name, machine in booted.items():
-            assert servers[name]["labels"] == {"role": "web"}
-            assert stoker.run("run", name, "--", "hostname").stdout.count(name) >= 1
-            assert machine.exists("/etc/stoker-agent/agent.json")
-            assert not machine.exists("/etc/stoker-agent/enrollment.json")
-        keys = {machine.read("/etc/stoker-agent/agent.json") for machine in booted.values()}
-        assert len(keys) == 2
-
-        # A later boot keeps the identity, and needs no token.
-        machine = booted["web-1"]
-        machine.power_cut()
-        machine.power_on()
-        machine.until("stoker-agent", "status")
-        assert stoker.run("run", "web-1", "--", "cat /proc/1/comm").stdout.count("systemd") >= 1
-        assert stoker.json("server", "show", "web-1")["id"] == servers["web-1"]["id"]
-        assert len(stoker.json("server", "list")) == 2
+    # A later boot keeps the identity, and needs no token.
+    machine = booted["web-1"]
+    machine.power_cut()
+    machine.power_on()
+    machine.until("stoker-agent", "status")
+    assert stoker.run("run", "web-1", "--", "cat /proc/1/comm").stdout.count("systemd") >= 1
+    assert stoker.json("server", "show", "web-1")["id"] == servers["web-1"]["id"]
+    assert {row["name"] for row in stoker.json("server", "list")} <= {"built", *_NAMES}

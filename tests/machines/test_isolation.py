@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from support.agent_protocol import deploy, shown
-from support.server import served
 
 pytestmark = pytest.mark.slow
 
@@ -19,12 +18,6 @@ done
 id -un; nice
 """
 DAEMON = "#!/bin/sh\nsetsid sleep 1000 & echo $! >/tmp/pids; echo $$ >>/tmp/pids; sleep 1000\n"
-
-
-@pytest.fixture(scope="module")
-def stoker(machines, tmp_path_factory):
-    with served(tmp_path_factory.mktemp("stoker"), host=machines.host_address) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

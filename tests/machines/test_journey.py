@@ -8,7 +8,6 @@ import pytest
 
 from support.debian_packages import add_package, use_local_packages
 from support.machines import Machine
-from support.server import served
 from support.templates import define, template
 
 pytestmark = pytest.mark.slow
@@ -128,57 +127,56 @@ def shop(machines, automation_base):
 
 
 @pytest.mark.timeout(900)
-def test_three_machines_from_enrollment_to_leave(machines, shop, tmp_path):
+def test_three_machines_from_enrollment_to_leave(stoker, shop, tmp_path):
     m1, m2, m3 = shop
     before = {machine.name: files(machine) for machine in shop}
-    with served(tmp_path, host=machines.host_address) as stoker:
-        # Enroll all machines with one token.
-        many = ("--many", "--limit", "3", "--names", "m?", "--expires", "1h", "--label", "role=shop")
-        line = stoker.run("server", "enroll", *many).stdout
-        for machine in shop:
-            machine.run(["sh", "-c", line])
-        stoker.until(lambda: [server["status"] for server in stoker.json("server", "list")] == ["ONLINE"] * 3, 120)
-        assert sorted(server["name"] for server in stoker.json("server", "list", "-l", "role=shop")) == list(NAMES)
+    # Enroll all machines with one token.
+    many = ("--many", "--limit", "3", "--names", "m?", "--expires", "1h", "--label", "role=shop")
+    line = stoker.run("server", "enroll", *many).stdout
+    for machine in shop:
+        machine.run(["sh", "-c", line])
+    stoker.until(lambda: [server["status"] for server in stoker.json("server", "list")] == ["ONLINE"] * 3, 120)
+    assert sorted(server["name"] for server in stoker.json("server", "list", "-l", "role=shop")) == list(NAMES)
 
-        # Deploy: the release of m1's package reaches the settings of m2, and m2's port the pages of m3.
-        path = tmp_path / "shop.yaml"
-        path.write_text(json.dumps(story("8080")))
-        stoker.run("stack", "create", "shop", "-t", str(path), "--wait")
-        assert m2.read("/etc/app.ini") == "release = 1.0\nport = 8080\n"
-        assert page(m3) == "port 8080\n"
-        assert stoker.run("check", "shop").returncode == 0
+    # Deploy: the release of m1's package reaches the settings of m2, and m2's port the pages of m3.
+    path = tmp_path / "shop.yaml"
+    path.write_text(json.dumps(story("8080")))
+    stoker.run("stack", "create", "shop", "-t", str(path), "--wait")
+    assert m2.read("/etc/app.ini") == "release = 1.0\nport = 8080\n"
+    assert page(m3) == "port 8080\n"
+    assert stoker.run("check", "shop").returncode == 0
 
-        # Drift by hand: reported and repaired on m2, only reported on m3.
-        m2.put("/etc/app.ini", "edited = by hand\n")
-        m3.run(["systemctl", "stop", "pages"])
-        checked = stoker.run("check", "--server", "m2", "--server", "m3", check=False)
-        assert checked.returncode == 3, checked.stdout
-        repair = {"requested_by": "enforce", "status": "COMPLETE"}
-        stoker.until(lambda: repair.items() <= runs(stoker, "settings")[0].items(), PATIENCE)
-        assert m2.read("/etc/app.ini") == "release = 1.0\nport = 8080\n"
-        assert stoker.run("check", "--server", "m2").returncode == 0
-        assert [reason.split(":")[1] for reason in reasons(stoker, "settings") if "drift" in reason] == [
-            *(" drift began", " drift ended")
-        ]
-        assert [state["resource_name"] for state in stoker.json("drift", "list")] == ["service"]
-        m3.run(["systemctl", "start", "pages"])
+    # Drift by hand: reported and repaired on m2, only reported on m3.
+    m2.put("/etc/app.ini", "edited = by hand\n")
+    m3.run(["systemctl", "stop", "pages"])
+    checked = stoker.run("check", "--server", "m2", "--server", "m3", check=False)
+    assert checked.returncode == 3, checked.stdout
+    repair = {"requested_by": "enforce", "status": "COMPLETE"}
+    stoker.until(lambda: repair.items() <= runs(stoker, "settings")[0].items(), PATIENCE)
+    assert m2.read("/etc/app.ini") == "release = 1.0\nport = 8080\n"
+    assert stoker.run("check", "--server", "m2").returncode == 0
+    assert [reason.split(":")[1] for reason in reasons(stoker, "settings") if "drift" in reason] == [
+        *(" drift began", " drift ended")
+    ]
+    assert [state["resource_name"] for state in stoker.json("drift", "list")] == ["service"]
+    m3.run(["systemctl", "start", "pages"])
 
-        # Preview an update on the servers, then update.
-        path.write_text(json.dumps(story("9090")))
-        preview = stoker.run("stack", "update", "shop", "-t", str(path), "--dry-run", "--on-servers").stdout
-        assert "+port = 9090" in preview
-        assert "pages" in preview
-        assert page(m3) == "port 8080\n"
-        stoker.run("stack", "update", "shop", "-t", str(path), "--wait")
-        assert page(m3) == "port 9090\n"
+    # Preview an update on the servers, then update.
+    path.write_text(json.dumps(story("9090")))
+    preview = stoker.run("stack", "update", "shop", "-t", str(path), "--dry-run", "--on-servers").stdout
+    assert "+port = 9090" in preview
+    assert "pages" in preview
+    assert page(m3) == "port 8080\n"
+    stoker.run("stack", "update", "shop", "-t", str(path), "--wait")
+    assert page(m3) == "port 9090\n"
 
-        # Undeploy and leave.
-        stoker.run("stack", "delete", "shop", "--yes", "--wait")
-        assert m1.run(["dpkg-query", "-W", "demo"], check=False).returncode != 0
-        assert not any(machine.exists(path) for machine in shop for path in ("/etc/app.ini", "/srv/www"))
-        assert m3.run(["systemctl", "is-active", "pages"], check=False).returncode != 0
-        for machine in shop:
-            machine.run(["/opt/stoker-agent/stoker-agent.pyz", "leave"])
-        assert stoker.json("server", "list") == []
-        for machine in shop:
-            assert files(machine) - before[machine.name] == set()
+    # Undeploy and leave.
+    stoker.run("stack", "delete", "shop", "--yes", "--wait")
+    assert m1.run(["dpkg-query", "-W", "demo"], check=False).returncode != 0
+    assert not any(machine.exists(path) for machine in shop for path in ("/etc/app.ini", "/srv/www"))
+    assert m3.run(["systemctl", "is-active", "pages"], check=False).returncode != 0
+    for machine in shop:
+        machine.run(["/opt/stoker-agent/stoker-agent.pyz", "leave"])
+    assert stoker.json("server", "list") == []
+    for machine in shop:
+        assert files(machine) - before[machine.name] == set()

@@ -170,6 +170,10 @@ class Machine:
     def exists(self, path: str) -> bool:
         return self.run(["test", "-e", path], check=False).returncode == 0
 
+    def show(self, name: str, unit: str) -> str:
+        """Return a property of a unit of systemd."""
+        return self.run(["systemctl", "show", "--value", "--property", name, unit]).stdout.strip()
+
     def until(self, *command: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
         """Wait until a command succeeds, for events without a notification."""
         done: list[subprocess.CompletedProcess[str]] = []
