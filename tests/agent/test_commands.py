@@ -10,13 +10,13 @@ import subprocess
 
 import pytest
 
+from agent.conftest import HOLD
 from stoker_agent.commands import run_once, status
 from support.agents import AGENT_PYTHON
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = "#!/bin/sh\necho out\necho err >&2\nexit {}"
-WAIT = 'while [ ! -e "$WORK/go" ]; do sleep 0.05; done'
 
 
 def call(agent, *words):
@@ -46,7 +46,7 @@ def test_status_of_an_agent_that_runs_and_of_one_that_does_not(agent, server):
     values = read_status(agent)
     assert (values["state"], values["exit_code"], values["pid"]) == ("not running", status.NOT_RUNNING, None)
     assert (values["server_id"], values["sources"]) == ("s1", ["stoker"])
-    agent.begin(server.entry("c1", f"#!/bin/sh\n{WAIT}"))
+    agent.begin(server.entry("c1", f"#!/bin/sh\n{HOLD}"))
     server.until(agent.run_folder("c1").joinpath("entry.json").exists)
     values = read_status(agent)
     assert (values["state"], values["exit_code"], values["pid"]) == ("running", status.WELL, agent.process.pid)
@@ -99,14 +99,14 @@ def test_logs_follow_the_agent_and_a_run_until_its_end(agent, server):
     server.until(lambda: server.polls)
     with following(agent, "--lines", "1") as process:
         assert "agent.started" in process.stdout.readline()
-        server.give(server.entry("c1", f"#!/bin/sh\necho first\n{WAIT}\necho last"))
+        server.give(server.entry("c1", f"#!/bin/sh\necho first\n{HOLD}\necho last"))
         assert "run.started: run c1" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
     assert process.returncode == 130
     server.until(agent.run_folder("c1").joinpath("stdout").exists)
     with following(agent, "--run", "c1") as process:
         assert process.stdout.readline() == "first\n"
-        agent.work.joinpath("go").touch()
+        agent.release()
         assert process.stdout.read() == "last\n"
     assert process.returncode == 0
 

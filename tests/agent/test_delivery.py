@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from agent.conftest import shortened
+from agent.conftest import HOLD, shortened
 
 pytestmark = pytest.mark.slow
 
@@ -71,27 +71,20 @@ def test_an_agent_killed_before_its_report_arrived_sends_it_after_its_restart(se
 
 
 def test_a_report_that_fails_does_not_delay_the_next_one(server, agent):
-    server.give(server.entry("c1", ONCE), server.entry("c2", ONCE))
     server.answers["signal"] = [500]
-    agent.start()
+    agent.begin(server.entry("c1", ONCE), server.entry("c2", ONCE))
     server.result("c1")
     server.result("c2")
     assert sorted(id for id, _ in server.signals) == ["c1", "c2"]
 
 
 def test_reports_arrive_after_an_outage_of_the_server(server, agent):
-    server.give(
-        *(
-            server.entry(f"c{n}", f"{ONCE}; test {n} != 1 || until test -e $WORK/go; do sleep 0.05; done")
-            for n in range(3)
-        )
-    )
-    agent.start()
+    agent.begin(*(server.entry(f"c{n}", f"{ONCE}; test {n} != 1 || {HOLD}") for n in range(3)))
     server.until(lambda: len(agent.lines("runs")) == 2)
     # The agent has the answer to its report; otherwise it would send the report again.
     agent.await_acknowledged("c0")
     server.vanish()
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.until(lambda: agent.run_folder("c2").joinpath("result.json").exists())
     server.come_back()
     server.result("c1")
@@ -125,11 +118,11 @@ def test_repeated_and_reordered_documents_run_nothing_twice(server, agent):
 
 
 def test_a_script_that_deletes_the_record_of_its_run_runs_once(server, agent):
-    script = f"{ONCE}; until test -e $WORK/go; do sleep 0.02; done; rm -rf $(dirname $STOKER_RUN_DIR)"
+    script = f"{ONCE}; {HOLD}; rm -rf $(dirname $STOKER_RUN_DIR)"
     agent.begin(server.entry("c1", script), server.entry("c2", ONCE))
     server.until(lambda: agent.lines("runs"))
     server.vanish()
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.until(lambda: len(agent.lines("runs")) == 2)
     server.come_back()
     assert server.result("c1")["deploy_status_code"] == 0
@@ -173,13 +166,13 @@ def test_a_result_that_the_agent_does_not_have_any_more_is_reported_as_lost(serv
 
 
 def test_a_run_withdrawn_before_it_begins_does_not_run(server, agent):
-    hold = "echo ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done"
+    hold = f"{ONCE}; {HOLD}"
     agent.begin(server.entry("c1", hold), server.entry("c2", "touch $WORK/wrong"))
     server.until(lambda: agent.lines("runs"))
     polls = len(server.polls)
     server.give(server.entry("c1", hold), server.entry("c3", "true"))
     server.until(lambda: len(server.polls) > polls)  # the agent asks for the next one when it has this one
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.result("c3")
     assert not agent.work.joinpath("wrong").exists()
     assert server.results("c2") == []
@@ -231,11 +224,11 @@ def test_an_interrupted_run_with_no_signal_reports_nothing(server, agent):
 
 
 def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
-    script = "echo $$ >$WORK/pid; until test -e $WORK/go; do sleep 0.05; done; echo done"
+    script = f"echo $$ >$WORK/pid; {HOLD}; echo done"
     agent.begin(server.entry("c1", script), server.entry("c2", ONCE))
     begun(server, agent)
     agent.process.send_signal(signal.SIGTERM)
-    agent.work.joinpath("go").touch()
+    agent.release()
     assert agent.process.wait(60) == 0
     assert [values["deploy_stdout"] for values in server.results("c1")] == ["done\n"]
     assert agent.lines("runs") == []
@@ -302,9 +295,7 @@ def fill(folder):
 
 def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, small_disk):
     filler = fill(small_disk(64))
-    agent.begin(
-        server.entry("c1", ONCE), program=shortened({"disk.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1})
-    )
+    agent.begin(server.entry("c1", ONCE), program=IMPATIENT)
     reason = f"the agent cannot write {agent.root}/state/runs: No space left on device"
     server.until(lambda: ("c1", {"state": "WAITING", "message": reason}) in server.progress)
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
@@ -336,8 +327,7 @@ def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_d
     server.give()
     subprocess.run(["mount", "-o", "remount,rw", str(state)], check=True)
     server.until(lambda: "problem" not in server.facts[-1])
-    server.give(server.entry("c3", ONCE))
-    assert server.result("c3")["deploy_status_code"] == 0
+    assert agent.run(server.entry("c3", ONCE))["deploy_status_code"] == 0
 
 
 def test_deleted_directories_are_created_again(server, agent):
@@ -345,8 +335,7 @@ def test_deleted_directories_are_created_again(server, agent):
     agent.await_acknowledged("c1")
     # At once: the agent may write a file while the folder is emptied.
     shutil.rmtree(agent.root.joinpath("state").rename(agent.root / "deleted"), ignore_errors=True)
-    server.give(server.entry("c2", ONCE))
-    assert server.result("c2")["deploy_status_code"] == 0
+    assert agent.run(server.entry("c2", ONCE))["deploy_status_code"] == 0
     assert "another agent runs" in agent.call("run", "--root", str(agent.root)).stderr
     assert agent.lines("runs") == ["ran"] * 2
 
@@ -354,15 +343,14 @@ def test_deleted_directories_are_created_again(server, agent):
 @pytest.mark.parametrize("then", ["FAIL", "RERUN"])
 def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(server, agent, small_disk, then):
     state = small_disk(512)
-    script = f"{ONCE}; until test -e $WORK/go; do sleep 0.02; done"
-    agent.begin(server.entry("c1", script, deploy_on_interrupt=then))
+    agent.begin(server.entry("c1", f"{ONCE}; {HOLD}", deploy_on_interrupt=then))
     server.until(lambda: agent.lines("runs"))
     server.until((state / "facts.json").exists)
     server.vanish()
     # The agent has started and handled its document, so it no longer replaces files, which would make room again.
     server.until(lambda: "poll.failed" in agent.log)
     filler = fill(state)
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.until(lambda: "result.not_stored: cannot store the result of c1" in agent.log)
     filler.unlink()
     agent.end()
@@ -374,11 +362,10 @@ def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(serve
 
 def test_output_of_ended_runs_makes_room_for_results(server, agent, small_disk):
     small_disk(1024)
-    wait = "until test -e $WORK/go; do sleep 0.02; done"
-    agent.begin(server.entry("c1", f"{ONCE}; {wait}; head -c 3000000 /dev/zero | tr '\\0' x; true"))
+    agent.begin(server.entry("c1", f"{ONCE}; {HOLD}; head -c 3000000 /dev/zero | tr '\\0' x; true"))
     server.until(lambda: agent.lines("runs"))
     server.vanish()
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.until(agent.run_folder("c1").joinpath("result.json").exists)
     server.come_back()
     assert server.result("c1")["deploy_status_code"] == 0
@@ -390,8 +377,7 @@ def test_another_agents_run_of_the_same_config_is_left_alone(server, agent, tmp_
     tmp_path.joinpath("second").mkdir()
     second = type(agent)(tmp_path / "second", server)
     try:
-        server.give(server.entry("c1", LASTING))
-        agent.start()
+        agent.begin(server.entry("c1", LASTING))
         theirs = begun(server, agent)
         second.start()
         begun(server, second)

@@ -17,29 +17,13 @@ def variables(agent, name="env"):
     return dict(part.split("=", 1) for part in agent.work.joinpath(name).read_text().split("\0") if part)
 
 
-@pytest.fixture
-def agent_with(agent, monkeypatch):
-    """Start the agent with additional variables of its own."""
-
-    def start(**more):
-        for name, value in more.items():
-            monkeypatch.setenv(name, value)
-        agent.start()
-
-    return start
-
-
-def test_a_run_gets_a_fixed_set_of_variables_and_none_of_the_agents_own(server, agent, agent_with):
-    server.give(server.entry("c1", SHOW, who="world"))
-    agent_with(
-        AWS_SECRET_ACCESS_KEY="s3cret",
-        OS_PASSWORD="s3cret",
-        LD_LIBRARY_PATH="/nowhere",
-        HTTPS_PROXY="http://proxy:3128",
-        no_proxy="localhost",
-        HEAT_ANSIBLE_CMD="/opt/ansible",
-        TZ="Europe/Vienna",
-    )
+def test_a_run_gets_a_fixed_set_of_variables_and_none_of_the_agents_own(server, agent):
+    agent.environment |= {
+        **{"AWS_SECRET_ACCESS_KEY": "s3cret", "LD_LIBRARY_PATH": "/nowhere", "OS_PASSWORD": "s3cret"},
+        **{"HTTPS_PROXY": "http://proxy:3128", "no_proxy": "localhost"},
+        **{"HEAT_ANSIBLE_CMD": "/opt/ansible", "TZ": "Europe/Vienna"},
+    }
+    agent.begin(server.entry("c1", SHOW, who="world"))
     assert server.result("c1")["deploy_status_code"] == 0
     got = variables(agent)
     added = {"TEST_FOLDER", "WORK"}  # from the agent's file

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.conftest import Agent
+from agent.conftest import HOLD, Agent
 from stoker_agent.commands.build import build
 
 pytestmark = [
@@ -181,8 +181,7 @@ def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(serve
             "#!/bin/sh\nls -A /tmp /var/tmp; echo $TMPDIR; touch /tmp/mine; ls /var/tmp\n"
             f"test -e {outside.name} || echo hidden\n"
         )
-        server.give(server.entry("c1", script, options={"private_tmp": True, "user": "nobody"}))
-        result = server.result("c1")
+        result = run(server, outside_agent, script, private_tmp=True, user="nobody")
     assert result["deploy_stdout"].splitlines() == ["/tmp:", "", "/var/tmp:", "/tmp", "mine", "hidden"], result
     assert not Path("/tmp/mine").exists()
     assert not outside_agent.run_folder("c1").joinpath("tmp").exists()
@@ -190,7 +189,7 @@ def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(serve
 
 @pytest.mark.parametrize("user", ["nobody", "root"])
 def test_only_processes_of_the_run_enter_its_private_tmp(server, outside_agent, user):
-    script = "#!/bin/sh\ntouch $WORK/begun; until test -e $WORK/go; do sleep 0.02; done; ls $TMPDIR\n"
+    script = f"#!/bin/sh\ntouch $WORK/begun; {HOLD}; ls $TMPDIR\n"
     server.give(server.entry("c1", script, options={"private_tmp": True, "user": user}))
     server.until(lambda: outside_agent.work.joinpath("begun").exists())
     folder = outside_agent.run_folder("c1") / "tmp"
@@ -198,7 +197,7 @@ def test_only_processes_of_the_run_enter_its_private_tmp(server, outside_agent, 
     outside_agent.run_folder("c1").chmod(0o755)
     command = ["touch", str(folder / "intruder"), str(folder / "tmp" / "intruder")]
     assert subprocess.run(command, user="daemon", check=False).returncode
-    outside_agent.work.joinpath("go").touch()
+    outside_agent.release()
     assert server.result("c1")["deploy_stdout"] == ""
 
 

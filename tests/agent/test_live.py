@@ -6,13 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.conftest import shortened
+from agent.conftest import HOLD, shortened
 from stoker_agent.live import parse
 
 pytestmark = pytest.mark.slow
-
-GO = "until test -e $WORK/go; do sleep 0.02; done; "
-
 
 #: An agent whose reports wait less for a server that takes no output.
 IMPATIENT = shortened({"live._LAST_SECONDS": 0.5})
@@ -23,13 +20,13 @@ def running(server, agent, script, **how):
 
 
 def test_output_arrives_in_order_while_the_run_lasts(server, agent):
-    script = f"echo one; echo err >&2; {GO} printf 'two grü\\303'; printf '\\234e\\n'; {GO.replace('/go', '/end')}"
+    script = f"echo one; echo err >&2; {HOLD}; printf 'two grü\\303'; printf '\\234e\\n'; {HOLD.replace('/go', '/end')}"
     running(server, agent, script)
     server.until(
         lambda: server.logs.get(("c1", "stdout")) == b"one\n" and server.logs.get(("c1", "stderr")) == b"err\n"
     )
     assert server.signals == []
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.until(lambda: server.logs.get(("c1", "stdout")) == "one\ntwo grüÜe\n".encode())
     agent.work.joinpath("end").touch()
     server.result("c1")
@@ -47,19 +44,19 @@ def test_output_arrives_in_order_while_the_run_lasts(server, agent):
     ids=["short", "undecodable", "like undecodable", "like a cut"],
 )
 def test_the_rest_of_output_is_sent_unless_stoker_can_take_it_from_the_result(server, agent, written, sent):
-    running(server, agent, f"echo one; {GO} printf '{written}\\n'")
+    running(server, agent, f"echo one; {HOLD}; printf '{written}\\n'")
     server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\n")
-    agent.work.joinpath("go").touch()
+    agent.release()
     assert server.result("c1")["deploy_stdout"].startswith("one\n")
     server.until(lambda: server.logs.get(("c1", "stdout")) == b"one\n" + sent)
 
 
 def test_output_is_sent_in_parts_and_a_lost_answer_duplicates_none(server, agent):
     server.lost["logs"] = 3
-    running(server, agent, f"seq 1 200000; {GO}")
+    running(server, agent, f"seq 1 200000; {HOLD}")
     whole = "".join(f"{n}\n" for n in range(1, 200_001)).encode()
     server.until(lambda: server.logs.get(("c1", "stdout")) == whole)
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.result("c1")
     server.until(lambda: server.logs.get(("c1", "stdout")) == whole)
     offsets = [offset for _, stream, offset in server.log_calls if stream == "stdout"]
@@ -67,12 +64,10 @@ def test_output_is_sent_in_parts_and_a_lost_answer_duplicates_none(server, agent
 
 
 def test_progress_is_the_last_line(server, agent):
-    script = "echo '10% loading' >>$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.02; done"
-    running(
-        server, agent, script + "; echo 11 >>$STOKER_PROGRESS; printf 'almost there\\nhalf a li' >>$STOKER_PROGRESS"
-    )
+    script = f"echo '10% loading' >>$STOKER_PROGRESS; {HOLD}; echo 11 >>$STOKER_PROGRESS"
+    running(server, agent, f"{script}; printf 'almost there\\nhalf a li' >>$STOKER_PROGRESS")
     server.until(lambda: len(server.progress) == 2)
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.result("c1")
     assert server.progress == [
         ("c1", {"state": "RUNNING", "percent": None, "message": None}),
@@ -118,9 +113,9 @@ def _hang(server):
 @pytest.mark.parametrize("fault", [_refuse, _take_nothing, _hang])
 def test_a_server_that_does_not_take_output_gets_the_result(server, agent, fault):
     has_begun = fault(server)
-    running(server, agent, f"echo one; echo 5 >>$STOKER_PROGRESS; {GO}", program=IMPATIENT)
+    running(server, agent, f"echo one; echo 5 >>$STOKER_PROGRESS; {HOLD}", program=IMPATIENT)
     server.until(has_begun)
-    agent.work.joinpath("go").touch()
+    agent.release()
     assert server.result("c1")["deploy_stdout"] == "one\n"
     if fault is _hang:
         assert len(server.log_calls) == 1  # none of the calls was given up: the report came before
@@ -130,18 +125,18 @@ BEATING = shortened({"live._HEARTBEAT_SECONDS": 0.3})
 
 
 def test_a_run_without_output_sends_heartbeats(server, agent):
-    agent.begin(server.entry("c1", f"echo '5 so far' >$STOKER_PROGRESS; {GO}"), program=BEATING)
+    agent.begin(server.entry("c1", f"echo '5 so far' >$STOKER_PROGRESS; {HOLD}"), program=BEATING)
     server.until(lambda: len(server.progress) == 5)
     assert server.progress[2:] == [("c1", {"beat": True})] * 3
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.result("c1")
 
 
 def test_a_run_with_output_sends_no_heartbeats(server, agent):
-    server.give(server.entry("c1", "until test -e $WORK/go; do echo on; sleep 0.05; done"))
-    agent.start(program=shortened({"live._HEARTBEAT_SECONDS": 3.0}))  # a busy machine may pause the script
+    program = shortened({"live._HEARTBEAT_SECONDS": 3.0})  # a busy machine may pause the script
+    agent.begin(server.entry("c1", "until test -e $WORK/go; do echo on; sleep 0.05; done"), program=program)
     server.until(lambda: len(server.logs.get(("c1", "stdout"), b"")) > 360)  # after at least 6 seconds
-    agent.work.joinpath("go").touch()
+    agent.release()
     server.result("c1")
     assert ("c1", {"beat": True}) not in server.progress
 

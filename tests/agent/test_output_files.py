@@ -78,7 +78,7 @@ def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(serve
     agent.begin(server.entry("c1", script + "while not os.path.exists(os.environ['WORK'] + '/go'): time.sleep(0.02)\n"))
     path = agent.run_folder("c1") / "stdout"
     server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)
-    agent.work.joinpath("go").touch()
+    agent.release()
     values = server.result("c1")
     found = server.logs["c1", "stdout"]
     assert len(found) == count * 64

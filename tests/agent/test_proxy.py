@@ -83,9 +83,7 @@ def test_an_agent_works_through_a_proxy_with_a_login_that_no_log_contains(agent,
         assert done.returncode == 0, done.stderr
         shown = agent.call("config", "show", "--root", str(agent.root)).stdout
         assert f"http://…@127.0.0.1:{running.port}" in shown
-        server.give(server.entry("c1", "#!/bin/sh\nenv"))
-        agent.start()
-        assert server.result("c1")["deploy_status_code"] == 0
+        assert agent.run(server.entry("c1", "#!/bin/sh\nenv"))["deploy_status_code"] == 0
         assert {target.partition(":")[0] for target in running.targets} == {"stoker.example"}
         status = agent.call("status", "--json", "--root", str(agent.root)).stdout
         log = agent.root.joinpath("logs", "agent.log").read_text()

@@ -13,15 +13,9 @@ from stoker_agent import enrollment
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
-from stoker_agent.disk import Disk
 from stoker_agent.live import Live
-from stoker_agent.outbox import Outbox
-from stoker_agent.results import Results
-from stoker_agent.runs import Runs, with_source
-from stoker_agent.transports import Senders
 from stoker_agent.web import Busy, Web
-from support.http_stub import Asked, Said, answering
-from support.outboxes import empty
+from support.http_stub import Said, answering
 from support.waiting import until
 
 
@@ -43,35 +37,6 @@ def test_a_requested_pause_is_spread_and_never_shortened() -> None:
     assert 240 <= min(pauses) < max(pauses) <= 300
     grown = Backoff()
     assert max(grown.next(1.0) for _ in range(20)) >= 15  # the agent's own pause is longer
-
-
-def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
-    answers = {"c1": Said(503, headers={"Retry-After": "100"})}
-
-    def decide(asked: Asked) -> Said:
-        return answers.get(asked.path.split("/")[-2], Said())
-
-    with answering(decide) as there:
-        channel = Channel(Config(f"{there.url}/stoker", "s", "key"))
-        runs, senders, outbox = Runs(tmp_path), Senders(channel), Outbox(channel, longest=0.02)
-        results = Results(runs, Disk(tmp_path, outbox), outbox, senders)
-        outbox.start()
-
-        def report(id: str, source: str, inputs: dict[str, str]) -> None:
-            listed = [{"name": name, "value": value} for name, value in inputs.items()]
-            runs.begin(with_source({"id": id, "inputs": listed}, source))
-            results.keep(runs.entry(id), {"deploy_status_code": 0})
-            results.announce(runs.entry(id))
-
-        report("c1", "stoker", {})
-        until(lambda: len(there.asked) >= 1)
-        report("c2", "stoker", {})
-        for number, id in enumerate(("c3", "c4"), 2):  # each makes the outbox look at all messages
-            report(id, "cfn", {"deploy_signal_id": f"{there.url}/cfn/{id}/signal", "deploy_signal_verb": "POST"})
-            until(lambda number=number: len(there.asked) >= number)
-        assert [asked.path.split("/")[-2] for asked in there.asked] == ["c1", "c3", "c4"]
-        empty(outbox)
-        senders.close()
 
 
 def test_output_and_progress_of_a_run_pause(tmp_path: Path) -> None:

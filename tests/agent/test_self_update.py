@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from agent.conftest import HOLD
 from stoker_agent import self_update
 from stoker_agent.config import Paths
 from stoker_agent.self_update import RESTARTING, UpdateRecord, read_record, store_record
@@ -60,9 +61,8 @@ def test_the_agent_becomes_the_served_program(installed, server, tmp_path):
 
 
 def test_the_update_waits_for_active_runs_and_later_runs_for_the_update(installed, server, tmp_path):
-    wait = '#!/bin/sh\necho $1 >> "$WORK/begun"\nwhile [ ! -e "$WORK/go" ]; do sleep 0.05; done'
     server.head["concurrency"] = 4
-    active = server.entry("c1", wait), server.entry("c2", wait)
+    active = [server.entry(id, f"echo begun >>$WORK/begun; {HOLD}") for id in ("c1", "c2")]
     server.give(*active)
     server.until(lambda: len(installed.lines("begun")) == 2)
     update(server, build_agent(tmp_path / "new", "0.0.2"), *active)
@@ -70,7 +70,7 @@ def test_the_update_waits_for_active_runs_and_later_runs_for_the_update(installe
     server.give(*server.deployments, later, cancelled)
     assert server.result("c4")["deploy_status_reason"] == "Cancelled before it began"
     assert [id for id, _ in server.signals] == ["c4"]
-    installed.work.joinpath("go").touch()
+    installed.release()
     assert [server.result(id)["deploy_status_code"] for id in ("c1", "c2", "u1", "c3")] == [0, 0, 0, 0]
     assert [id for id, _ in server.signals][3:] == ["u1", "c3"]
     assert len(installed.lines("begun")) == 2  # none was interrupted and repeated

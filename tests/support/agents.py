@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import stoker_agent
-from support.agent_protocol import SpokenAgent, enroll
+from support.agent_protocol import SpokenAgent, enroll, trade
 from support.server import Served
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
@@ -107,8 +107,7 @@ class OwnAgent:
     def enroll(self, stoker: Served, name: str, url: str | None = None) -> None:
         """Enroll as ``name`` and store the key. ``url`` is the agent's URL of Stoker, by default the server's own."""
         server, token = enroll(stoker, name)
-        body = {"token": token, "instance": name, "hostname": "h"}
-        key = stoker.request("POST", "/agent/v1/enroll", body).body["key"]
+        key = trade(stoker, token, name).body["key"]
         self._spoken = SpokenAgent(stoker, server["id"], name, key)
         self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
         config = {"url": url or stoker.url, "server_id": server["id"], "key": key}
