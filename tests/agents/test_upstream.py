@@ -50,39 +50,6 @@ def shown(stoker: Served, path: str) -> dict:
     return stoker.heat("GET", path).body["software_trigger"]
 
 
-@pytest.mark.parametrize("signal", SIGNALS)
-def test_an_update_ends_with_the_result_of_its_own_run(stoker, heat_agents, tmp_path, signal):
-    """Upstream agents cannot stop a run, so the result of the earlier one arrives during the update."""
-    trace = tmp_path / "trace"
-
-    def content(version: str) -> dict:
-        said = greetings("POLL_SERVER_CFN", {"one": signal}, script=SCRIPT, is_ordered=True)
-        wait = f"until [ -e {tmp_path}/go-$who ]; do sleep 0.1; done"
-        script = f"#!/bin/sh\necho $who >> {trace}\n{wait}\nexit ${{who#v}}\n"
-        said["resources"]["config"]["properties"]["config"] = script
-        said["resources"]["one"]["properties"]["input_values"] = {"who": version}
-        return said
-
-    def has_begun(version: str) -> bool:
-        return trace.exists() and trace.read_text().split()[-1] == version
-
-    (tmp_path / "go-v0").touch()
-    stack = stoker.create_stack(f"own-{signal.lower()}", content("v0"))
-    known = stoker.outputs(stack)["agent"]
-    with upstream_agent(tmp_path, heat_agents, {"cfn": known["cfn"]}):
-        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE", 60)
-        assert stoker.heat("PUT", stack, {"template": content("v00")}).status == 202
-        stoker.until(lambda: has_begun("v00"), 60)
-        assert stoker.heat("PUT", stack, {"template": content("v3")}).status == 202
-        (tmp_path / "go-v00").touch()
-        stoker.until(lambda: has_begun("v3"), 60)
-        assert stoker.stack(stack)["stack_status"] == "UPDATE_IN_PROGRESS"
-        (tmp_path / "go-v3").touch()
-        stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_FAILED", 60)
-    reason = stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
-    assert "deploy_status_code : Deployment exited with non-zero status code: 3" in reason
-
-
 def test_a_new_transport_is_announced_by_the_old_one(stoker, heat_agents, tmp_path):
     before = greetings("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True)
     stack = stoker.create_stack("upstream-change", before)
