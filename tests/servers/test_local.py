@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx, TxCallbacks, Wake
 from stoker.work import Work
 from support.tables import add_resource
+from support.waiting import until
 from support.work import count_jobs
 
 pytestmark = pytest.mark.slow
@@ -107,13 +108,6 @@ class Place:
 
     def agent(self, id: str) -> int | None:
         return agent_of(id, self.root(id) / "agent.pid")
-
-
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
 
 
 @pytest.fixture

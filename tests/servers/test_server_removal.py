@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from stoker.deployments import server_runs
 from stoker.deployments.run_end import DEADLINE
-from stoker.model.server import Kind, Server
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.store import deployments, servers
-from support.fleet import Fleet
-from support.stacks import world
 from support.templates import config, define, deployment, template
-
-ID = "00000000-0000-4000-8000-000000000001"
 
 
 def two(server: str) -> dict[str, Any]:
@@ -51,27 +44,18 @@ def test_a_server_that_a_stack_represents_cannot_be_removed(site):
 
 
 @pytest.mark.parametrize("value", ["1", "2"])
-def test_the_next_update_reaches_a_new_server_of_the_same_name(store, value):
-    heat = world(store)
-
-    def enroll(tx: Any) -> Server:
-        server = Server(
-            id=str(uuid4()), project_id="p", name="web1", kind=Kind.ENROLLED, key_generation=1, created_at=tx.now
-        )
-        servers.add(tx, server)
-        return server
-
+def test_the_next_update_reaches_a_new_server_of_the_same_name(heat, fleet, value):
     def content(value: str) -> dict[str, Any]:
         machine = define("OS::Heat::DeployedServer", name="web1")
         return template(
             {"machine": machine, "config": config(), "d": deployment(server="machine", input_values={"a": value})}
         )
 
-    old = heat.store.write(enroll)
+    [old] = fleet.enroll("web1")
     stack = heat.signal(heat.create(content("1")), "d")
     assert stack.status == "COMPLETE"
     heat.store.write(lambda tx: servers.delete(tx, old.id))
-    new = heat.store.write(enroll)
+    [new] = fleet.enroll("web1")
     heat.update(stack, content(value))
     ((_, body),) = heat.to_run(new.id)
     inputs = {entry["name"]: entry["value"] for entry in json.loads(body)["inputs"]}
@@ -79,21 +63,15 @@ def test_the_next_update_reaches_a_new_server_of_the_same_name(store, value):
     assert heat.signal(heat.settled(stack.id), "d").status == "COMPLETE"
 
 
-def test_runs_on_a_removed_server_have_failed(store):
-    heat = world(store)
-    heat.store.write(
-        lambda tx: servers.add(
-            tx, Server(id=ID, project_id="p", name="web1", kind=Kind.ENROLLED, created_at=datetime.now(UTC))
-        )
-    )
-    kept = heat.create(two(ID), "kept")
-    back = heat.create(two(ID), "back", options=Options(disable_rollback=False))
-    fleet = Fleet(heat)
-    trigger = fleet.trigger(config_id=fleet.config(), servers=[ID])
+def test_runs_on_a_removed_server_have_failed(heat, fleet):
+    [server] = fleet.enroll("web1")
+    kept = heat.create(two(server.id), "kept")
+    back = heat.create(two(server.id), "back", options=Options(disable_rollback=False))
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id])
 
     def remove(tx: Any) -> None:
-        server_runs.release_server(tx, heat.work, ID, "web1")
-        enrollment.remove(tx, servers.get(tx, ID, "p"))
+        server_runs.release_server(tx, heat.work, server.id, server.name)
+        enrollment.remove(tx, servers.get(tx, server.id, "p"))
 
     heat.store.write(remove)
     heat.work.run(DEADLINE)
