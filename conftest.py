@@ -41,7 +41,6 @@ search.load_profile()
 
 #: Folders whose tests all start whole programs or real clients. Such a module elsewhere has the mark of `_MARK`.
 SLOW_FOLDERS = (
-    "agents",
     "backends",
     "cloud",
     "console",

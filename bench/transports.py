@@ -16,7 +16,7 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 from bench.cases import RESULT, Result, Target, spread, template, until_waiting
 from bench.measure import cpu_seconds, load
 from support.backends import CLIENT
-from support.reports import log_in, make_report
+from support.reports import make_report, token_of
 
 #: A request: verb, URL, body, headers.
 Ask = tuple[str, str, bytes | None, Mapping[str, str]]
@@ -123,7 +123,7 @@ def _heat(target: Target, agent: Mapping[str, Any]) -> Ask:
     path = f"stacks/{said['stack_id']}/resources/{said['resource_name']}/metadata"
     # Heat with Keystone has a separate project for the users of servers.
     root = target.api.base.geturl().rstrip("/").rpartition("/")[0]
-    return "GET", f"{root}/{said['project_id']}/{path}", None, log_in(said)
+    return "GET", f"{root}/{said['project_id']}/{path}", None, token_of(said)
 
 
 def _request(_target: Target, agent: Mapping[str, Any]) -> Ask:
@@ -133,7 +133,7 @@ def _request(_target: Target, agent: Mapping[str, Any]) -> Ask:
 def _zaqar(target: Target, agent: Mapping[str, Any]) -> Ask:
     said = agent["zaqar"]
     root = f"{target.api.base.scheme}://{target.api.base.netloc}"
-    headers = {**log_in(said), **CLIENT}
+    headers = {**token_of(said), **CLIENT}
     return "DELETE", f"{root}/messaging/v2/queues/{said['queue_id']}/messages?pop=1", None, headers
 
 

@@ -1,6 +1,6 @@
 """
 Stoker's own agent over every transport, with embedded services, and with a real Swift and a real Zaqar: documents come
-by each, and results go back by each. Upstream's agent does so in ``agents/test_upstream`` and ``test_upstream``.
+by each, and results go back by each. Upstream's agent does so in ``test_upstream``.
 """
 
 from __future__ import annotations

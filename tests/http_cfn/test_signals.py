@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.backends import CLIENT, ask, greetings, runs, signature_headers
+from support.backends import CLIENT, ask, greetings, log_in, runs, signature_headers
 from support.reports import document, report
 from support.server import Answer, Served, served
 from support.signatures import signed
@@ -100,13 +100,7 @@ def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
         assert ask(Action="DescribeStackResource", LogicalResourceId="server") == 403
     else:
         heat = agent["heat"]
-        user = {"user": {"id": heat["user_id"], "password": heat["password"]}}
-        auth = {
-            "identity": {"methods": ["password"], "password": user},
-            "scope": {"project": {"id": heat["project_id"]}},
-        }
-        login = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
-        assert login.status == 201, login.raw
+        login = log_in(heat)
         assert [role["name"] for role in login.body["token"]["roles"]] == ["heat_stack_user"]
         token = {"X-Auth-Token": login.headers["X-Subject-Token"]}
         base = f"/v1/{heat['project_id']}"

@@ -57,7 +57,6 @@ def greetings(
     *,
     script: str,
     who: str | None = None,
-    is_ordered: bool = False,
     machine: str = "machine",
     **properties: Any,
 ) -> dict[str, Any]:
@@ -70,11 +69,9 @@ def greetings(
     host["properties"] |= {"software_config_transport": metadata, **properties}
     resources = {"server": host, "config": config(script, inputs=("who",), outputs=("said",))}
     outputs: dict[str, Any] = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
-    before: tuple[str, ...] = ()
     for name, signal in signals.items():
-        resources[name] = deployment(after=before, signal_transport=signal, input_values={"who": who or name})
+        resources[name] = deployment(signal_transport=signal, input_values={"who": who or name})
         outputs[name] = {"value": {"get_attr": [name, "said"]}}
-        before = (name,) if is_ordered else ()
     return template(resources, outputs=outputs)
 
 
@@ -104,6 +101,16 @@ def signature_headers(section: Mapping[str, str], prefix: str = "") -> dict[str,
     }
 
 
+def log_in(login: Mapping[str, Any]) -> Answer:
+    """Log in as the user of a server or a deployment, with what the agent is told of it."""
+    user = {"id": login["user_id"], "password": login["password"]}
+    scope = {"project": {"id": login["project_id"]}}
+    auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
+    answer = ask("POST", f"{login['auth_url']}/auth/tokens", {"auth": auth})
+    assert answer.status == 201, answer.raw
+    return answer
+
+
 @dataclass(frozen=True)
 class QueueAgent:
     """An agent that uses Zaqar with the login in ``said``, and finds the service in the catalog."""
@@ -113,19 +120,10 @@ class QueueAgent:
     @property
     def login(self) -> tuple[str, dict[str, str]]:
         """The URL of the messaging service, and headers."""
-        section = self.said
-        auth = {
-            "identity": {
-                "methods": ["password"],
-                "password": {"user": {"id": section["user_id"], "password": section["password"]}},
-            },
-            "scope": {"project": {"id": section["project_id"]}},
-        }
-        got = ask("POST", f"{section['auth_url']}/auth/tokens", {"auth": auth})
-        assert got.status == 201, got.raw
+        got = log_in(self.said)
         service = next(entry for entry in got.body["token"]["catalog"] if entry["type"] == "messaging")
-        token = got.headers["X-Subject-Token"]
-        return service["endpoints"][0]["url"], {**CLIENT, "X-Auth-Token": token, "X-Project-Id": section["project_id"]}
+        token = {"X-Auth-Token": got.headers["X-Subject-Token"], "X-Project-Id": self.said["project_id"]}
+        return service["endpoints"][0]["url"], {**CLIENT, **token}
 
     def pop(self, queue: str) -> list[Any]:
         """Remove and return the next message of a queue, as a list of at most one."""

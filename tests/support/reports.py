@@ -7,7 +7,7 @@ from typing import Any
 
 from stoker.identity import stack_users
 from stoker.identity.stack_users import StackUsers
-from support.backends import CLIENT, ask
+from support.backends import CLIENT, ask, log_in
 from support.server import Served
 
 #: The verb, the URL, the body and the headers of a request.
@@ -26,7 +26,7 @@ def make_report(url: str, inputs: Mapping[str, Any], said: Mapping[str, Any]) ->
     """Return the request that reports a result to the Stoker at ``url``."""
     if "deploy_signal_id" in inputs:
         return inputs.get("deploy_signal_verb", "POST"), inputs["deploy_signal_id"], said, {}
-    headers = log_in({name.removeprefix("deploy_"): value for name, value in inputs.items()})
+    headers = token_of({name.removeprefix("deploy_"): value for name, value in inputs.items()})
     if "deploy_queue_id" in inputs:
         queue = f"{url}/messaging/v2/queues/{inputs['deploy_queue_id']}/messages"
         return "POST", queue, {"messages": [{"body": said, "ttl": 60}]}, {**headers, **CLIENT}
@@ -44,17 +44,12 @@ def document(stoker: Served, server_id: str) -> list[dict[str, Any]]:
         "project_id": stoker.project,
     }
     path = f"/v1/{stoker.project}/software_deployments/metadata/{server_id}"
-    answer = stoker.request("GET", path, headers=log_in(login))
+    answer = stoker.request("GET", path, headers=token_of(login))
     assert answer.status == 200, answer.raw
     metadata: list[dict[str, Any]] = answer.body["metadata"]
     return metadata
 
 
-def log_in(login: Mapping[str, Any]) -> dict[str, str]:
+def token_of(login: Mapping[str, Any]) -> dict[str, str]:
     """Return the header with a token of the user of a server or a deployment."""
-    user = {"id": login["user_id"], "password": login["password"]}
-    scope = {"project": {"id": login["project_id"]}}
-    auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
-    answer = ask("POST", f"{login['auth_url']}/auth/tokens", {"auth": auth})
-    assert answer.status == 201, answer.raw
-    return {"X-Auth-Token": answer.headers["X-Subject-Token"]}
+    return {"X-Auth-Token": log_in(login).headers["X-Subject-Token"]}
