@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.conftest import Server
+from agent.conftest import KEY, Server
 from stoker.servers.keys import sign
 from stoker_agent.execute import Execution
 from stoker_agent.termination import CANCELLED, Control, grace, was_stopping
@@ -36,42 +36,27 @@ def begun(server, agent, *entries):
     return {int(each) for each in agent.lines("pids")}
 
 
-def cancelled(server, agent, script=LASTING, **options):
-    """The report of a run that was begun and then cancelled."""
-    left = begun(server, agent, entry(server, script, **options))
-    server.until(lambda: server.progress)  # a run that ends before its first progress sends no output
-    server.change(cancel=True)
-    values = server.result("c1")
-    assert not left & set(agent.living())
-    return values
-
-
 @pytest.mark.parametrize(
     ("script", "options", "reason", "code"),
     [
         (DEAF, {"cancel_grace": 0.5}, r"Cancelled: had to be killed after 0\.5 s", 137),
         # its own process group
         (f"timeout 1000 sh -c '{LASTING.strip()}'\n", {}, "Cancelled: ended by TERM after .* s", 143),
+        (LASTING, {"on_cancel": CLEANUP}, "Cancelled: ended by TERM after .* s", 143),
         (LASTING, {"on_cancel": "exit 7"}, ".*; on_cancel ended with 7", 143),
         (LASTING, {"on_cancel": {"odd": 1}}, ".*; on_cancel could not be run: .*", 143),
     ],
-    ids=["deaf", "process group", "on_cancel fails", "on_cancel is no text"],
+    ids=["deaf", "process group", "on_cancel", "on_cancel fails", "on_cancel is no text"],
 )
 def test_no_process_of_a_cancelled_run_is_left_and_its_reason_says_how_it_ended(
     server, agent, script, options, reason, code
 ):
-    values = cancelled(server, agent, script, **options)
+    left = begun(server, agent, entry(server, script, **options))
+    server.change(cancel=True)
+    values = server.result("c1")
+    assert not left & set(agent.living())
     assert re.fullmatch(reason, values["deploy_status_reason"])
     assert values["deploy_status_code"] == code
-
-
-def test_a_cancelled_run_is_ended_cleaned_up_and_reported(server, agent):
-    values = cancelled(server, agent, on_cancel=CLEANUP)
-    assert re.fullmatch(r"Cancelled: ended by TERM after \d+(\.\d)? s", values["deploy_status_reason"])
-    assert agent.lines("cleaned") == ["done"]
-    assert (values["deploy_stdout"], values["deploy_stderr"]) == ("begun\ncleaned me\n", "err\n")
-    agent.run(entry(server, LASTING), server.entry("c2", "true"))
-    assert len(agent.lines("pids")) == 2
 
 
 def test_a_run_that_ended_before_the_cancellation_reports_its_result(server, agent):
@@ -152,7 +137,7 @@ def test_an_agent_killed_during_a_cancellation_continues_it_after_its_restart(se
     assert (values["deploy_status_reason"], values["deploy_status_code"]) == ("Cancelled: had to be killed", 137)
     assert not left & set(agent.living())
     assert agent.lines("cleaned") == ["done"]
-    assert values["deploy_stdout"] == "begun\ncleaned me\n"
+    assert (values["deploy_stdout"], values["deploy_stderr"]) == ("begun\ncleaned me\n", "err\n")
 
 
 def test_an_agent_killed_in_the_cancel_command_repeats_the_command(server, agent):
@@ -171,8 +156,7 @@ def test_an_agent_killed_in_the_cancel_command_repeats_the_command(server, agent
 def test_a_document_of_another_source_withdraws_nothing(server, agent, other):
     def carry(revision, **more):
         """Put a document into the object for the agent, as Stoker does."""
-        (key,) = server.keys
-        document = sign({"deployments": [], **more}, agent_key=key, server_id="s1", revision=revision)
+        document = sign({"deployments": [], **more}, agent_key=KEY, server_id="s1", revision=revision)
         other.files["doc"] = json.dumps(document).encode()
 
     carry(1)

@@ -61,7 +61,6 @@ def test_files_and_hooks_are_checked(agent, server):
     assert checks["tcp"][0][0] == "FAIL"
 
 
-@pytest.mark.slow
 def test_the_whole_way_to_a_real_server(agent, tmp_path):
     authority = Authority(tmp_path / "ca")
     authority.issue("127.0.0.1")

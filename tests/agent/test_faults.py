@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from agent.conftest import KEY
 from stoker_agent import active_run, live
 from stoker_agent.agent import Agent
 from stoker_agent.config import Config, Paths
@@ -25,7 +26,7 @@ def here(tmp_path, server):
     """An agent in this process."""
     paths = Paths.of(str(tmp_path))
     paths.make()
-    config = Config(server.url, "s1", next(iter(server.keys)))
+    config = Config(server.url, "s1", KEY)
     return Agent(config, Settings((STOKER,), {}), paths, None, StatusFile(paths.state), ServiceManager())
 
 

@@ -62,18 +62,7 @@ def test_a_failed_installation_leaves_nothing_and_changes_no_earlier_one(stoker,
     stoker.until(lambda: server_status(stoker, "stays") == "ONLINE")
 
 
-def test_leave_removes_everything_and_the_server(stoker, machine):
-    install(stoker, machine, "leaves")
-    machine.root.joinpath("stoker-agent.pyz.old").write_text("the program before an upgrade")
-    left = machine.run_agent("leave")
-    assert left.returncode == 0, left.stderr
-    assert "server leaves is removed from Stoker" in left.stdout
-    assert not machine.root.exists()
-    assert machine.agents == []
-    assert stoker.heat("GET", "/servers/leaves").status == 404
-
-
-def test_leave_refuses_during_a_run_unless_forced(stoker, machine, tmp_path):
+def test_leave_refuses_during_a_run_unless_forced_and_removes_everything(stoker, machine, tmp_path):
     for name in ("sleep", "touch"):
         machine.add_tool(name)
     install(stoker, machine, "busy")
@@ -85,10 +74,13 @@ def test_leave_refuses_during_a_run_unless_forced(stoker, machine, tmp_path):
     assert refused.returncode == 1
     assert "1 run is in progress" in refused.stderr
     assert len(machine.agents) == 1
+    machine.root.joinpath("stoker-agent.pyz.old").write_text("the program before an upgrade")
     forced = machine.run_agent("leave", "--force")
     go.touch()
     assert forced.returncode == 0, forced.stderr
+    assert "server busy is removed from Stoker" in forced.stdout
     assert not machine.root.exists()
+    assert machine.agents == []
     assert stoker.heat("GET", "/servers/busy").status == 404
 
 
