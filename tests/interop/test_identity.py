@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-import openstack as sdk
 import pytest
 from keystoneauth1 import exceptions as auth_errors
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from openstack import exceptions
+from openstack.connection import Connection
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -26,14 +26,12 @@ def somebody(cloud):
     cloud.identity.delete_project(project, ignore_missing=True)
 
 
+def connect(auth):
+    return Connection(session=Session(auth=auth), region_name="RegionOne")
+
+
 def logged_in(stoker, user, project, password):
-    auth = v3.Password(
-        auth_url=f"{stoker.url}/identity/v3",
-        user_id=user.id,
-        password=password,
-        project_id=project.id,
-    )
-    return sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
+    return connect(v3.Password(f"{stoker.url}/identity/v3", password, user_id=user.id, project_id=project.id))
 
 
 def test_a_member_works_in_its_own_project(stoker, cloud, somebody):
@@ -53,12 +51,7 @@ def test_an_application_credential_has_the_rights_that_its_user_chose(stoker, cl
     made = theirs.identity.create_application_credential(user, "program")
     assert made.secret
     assert theirs.identity.get_application_credential(user, made.id).secret is None
-    auth = v3.ApplicationCredential(
-        auth_url=f"{stoker.url}/identity/v3",
-        application_credential_id=made.id,
-        application_credential_secret=made.secret,
-    )
-    program = sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
+    program = connect(v3.ApplicationCredential(f"{stoker.url}/identity/v3", made.secret, made.id))
     config = program.orchestration.create_software_config(name="by a program")
     program.orchestration.delete_software_config(config)
     with pytest.raises(exceptions.ForbiddenException):
@@ -190,14 +183,9 @@ def test_the_openstack_command_appoints_a_site_administrator(stoker, openstack):
     openstack("role", "add", "--system", "all", "--user", name, "admin")
     listed = openstack("role", "assignment", "list", "--system", "all", "--names", "-f", "json")
     assert (name + "@Default", "all") in [(each["User"], each["System"]) for each in listed]
-    auth = v3.Password(
-        auth_url=f"{stoker.url}/identity/v3",
-        username=name,
-        password="horse staple",
-        user_domain_name="Default",
-        system_scope="all",
-    )
-    site = sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
+    login = {"username": name, "password": "horse staple", "user_domain_name": "Default"}
+    auth = v3.Password(f"{stoker.url}/identity/v3", **login, system_scope="all")
+    site = connect(auth)
     assert name in [each.name for each in site.identity.users()]
     openstack("role", "remove", "--system", "all", "--user", name, "admin")
     with pytest.raises(exceptions.ForbiddenException):

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, own_agent
-from support.backends import CLIENT, ask
+from support.backends import ask, signature_headers
 from support.http_stub import Answering, Asked, Said, answering, forward
 from support.server import Served, served, served_on
 from support.templates import config, deployment, server, template
@@ -85,12 +85,8 @@ def document(stoker: Served, stack: str, *names: str) -> dict[str, Any]:
             found[:] = [got.body] if got.raw else []
         else:
             said = known["zaqar"]
-            headers = {
-                **CLIENT,
-                "X-Project-Id": said["project_id"],
-                **{f"URL-{word.title()}": said[f"url_{word}"] for word in ("paths", "methods", "expires", "signature")},
-            }
-            got = ask("GET", f"{said['messaging_url']}/v2/queues/{said['queue_id']}/messages?echo=true", None, headers)
+            url = f"{said['messaging_url']}/v2/queues/{said['queue_id']}/messages?echo=true"
+            got = ask("GET", url, headers=signature_headers(said))
             found[:] = [each["body"] for each in got.body["messages"]]
         said = [each["inputs"] for each in found[-1]["deployments"]] if found else []
         whom = [entry["value"] for inputs in said for entry in inputs if entry["name"] == "who"]
