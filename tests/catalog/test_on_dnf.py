@@ -79,7 +79,7 @@ def catalog(machines, container_base, rpm_base, tmp_path_factory):
         machine.run(["systemctl", "daemon-reload"])
         use_local_packages(machine)
         add_packages(machine, _PACKAGES)
-        yield Catalog.on(machine, tmp_path_factory.mktemp("catalog"))
+        yield Catalog(machine, tmp_path_factory.mktemp("catalog"))
 
 
 def is_installed(catalog: Catalog, package: str) -> bool:

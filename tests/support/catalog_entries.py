@@ -16,15 +16,10 @@ from support.machines import Machine
 
 @dataclass
 class Catalog:
-    """The hook of the entries on the machine."""
+    """The hook of the entries on the machine. ``folder`` is for files of this host."""
 
     machine: Machine
     folder: Path
-
-    @classmethod
-    def on(cls, machine: Machine, folder: Path) -> Catalog:
-        """Use a machine. ``folder`` is for files of this host."""
-        return cls(machine, folder)
 
     def run(self, name: str, mode: str = "apply", *, fails: bool = False, **values: Any) -> dict[str, Any]:
         """Run version 1 of an entry as a deployment, and return its report. ``fails``: it must fail."""
