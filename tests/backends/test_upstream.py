@@ -63,9 +63,8 @@ def run_everything(stoker: Served, heat_agents: Path, folder: Path, metadata: st
         assert {name: said[name] for name in names} == {name: name for name in names}
         for who, transport in names.items():
             source = {"stack": name, "resource": signals[0].lower(), "input_values": {"who": f"trigger {who}"}}
-            made = stoker.heat("POST", "/software_triggers", {**source, "signal_transport": transport})
-            assert made.status == 201, made.raw
-            path = f"/software_triggers/{made.body['software_trigger']['id']}"
+            made = stoker.create("software_triggers", **source, signal_transport=transport)
+            path = f"/software_triggers/{made['id']}"
             stoker.until(lambda path=path: trigger(stoker, path)["status"] != "IN_PROGRESS", 60)
             assert trigger(stoker, path)["status"] == "COMPLETE", agent.log[-3000:]
             (target,) = trigger(stoker, path)["targets"]

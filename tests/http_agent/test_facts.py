@@ -119,8 +119,7 @@ def test_facts_have_a_limit(agent):
 
 def test_a_deployment_whose_hook_is_missing_is_refused(stoker, agent):
     agent.call("PUT", "/facts", {"hooks": ["script"]})
-    body = {"name": "c", "group": "cobol", "config": "x"}
-    config = stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
+    config = stoker.create("software_configs", group="cobol", config="x")["id"]
     values = {"config_id": config, "server_id": agent.id}
     for more in ({"status": "IN_PROGRESS"}, {"signal_transport": "STOKER_SIGNAL"}):
         answer = stoker.heat("POST", "/software_deployments", {**values, **more})
@@ -155,11 +154,9 @@ def test_an_agent_s_facts_select_its_server(stoker, tmp_path):
         assert shown()["hooks"] == facts["hooks"]
         # A run installs a fact of the site, which the agent reports after the run.
         script = f"mkdir -p {agent.root}/etc/facts.d; echo row=4 > {agent.root}/etc/facts.d/rack.txt"
-        config = {"name": "c", "group": "script", "config": script}
-        id = stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
-        trigger = {"config_id": id, "selector": f"hostname={facts['hostname']} and hooks=script"}
-        answer = stoker.heat("POST", "/software_triggers", trigger)
-        assert (answer.status, answer.body["software_trigger"]["total"]) == (201, 1)
+        id = stoker.create("software_configs", group="script", config=script)["id"]
+        selector = f"hostname={facts['hostname']} and hooks=script"
+        assert stoker.create("software_triggers", config_id=id, selector=selector)["total"] == 1
         stoker.until(lambda: shown()["facts"].get("custom") == {"rack": {"row": "4"}})
         listed = stoker.heat("GET", "/servers?selector=custom.rack.row=4").body["servers"]
         assert [entry["name"] for entry in listed] == ["facts1"]

@@ -72,14 +72,9 @@ def deploy(stoker: Served, server_id: str, config: str = "#!/bin/sh\n", **more: 
     """Create a config and deploy it to a server. Return the deployment."""
     body = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
     body |= {name: more.pop(name) for name in ("options", "group", "inputs") if name in more}
-    created = stoker.heat("POST", "/software_configs", body).body["software_config"]
-    answer = stoker.heat(
-        "POST",
-        "/software_deployments",
-        {"config_id": created["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL", **more},
-    )
-    assert answer.status in (200, 201), answer.raw
-    return answer.body["software_deployment"]
+    created = stoker.create("software_configs", **body)
+    more = {"signal_transport": "STOKER_SIGNAL", **more}
+    return stoker.create("software_deployments", config_id=created["id"], server_id=server_id, **more)
 
 
 def shown(stoker: Served, deployment: Mapping[str, Any]) -> dict[str, Any]:
