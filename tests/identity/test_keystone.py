@@ -11,20 +11,21 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from keystoneauth1.session import Session
 
+from support.accounts import Account
 from support.agents import own_agent
+from support.backends import greetings, sections
 from support.console import Browser
 from support.faulty_line import faulty_line
 from support.keystone import SERVICE, Keystone, flags
 from support.ports import free_port
 from support.server import STOKER, Answer, Served, served
 from support.signatures import INCOMPLETE, signed
-from support.templates import config, define, deployment, server, template
+from support.templates import define, server, template
 from support.upstream import upstream_agent
 
 pytestmark = pytest.mark.slow
@@ -202,45 +203,24 @@ def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, me
 @pytest.mark.parametrize("kind", ["own", "upstream"])
 def test_an_agent_logs_in_at_keystone(stoker, keystone, project, member, request, tmp_path, kind, metadata):
     name = f"{kind}-{metadata.lower()}"
-    machine = server(f"machine-{name}")
-    machine["properties"]["software_config_transport"] = metadata
+    signals = {signal.lower(): signal for signal in ("HEAT_SIGNAL", "ZAQAR_SIGNAL", "CFN_SIGNAL")}
     script = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
-    said = template(
-        {
-            "server": machine,
-            "config": config(script, inputs=("who",), outputs=("said",)),
-            "one": deployment(signal_transport="HEAT_SIGNAL", input_values={"who": "one"}),
-            "two": deployment(after=("one",), signal_transport="ZAQAR_SIGNAL", input_values={"who": "two"}),
-            "three": deployment(after=("two",), signal_transport="CFN_SIGNAL", input_values={"who": "three"}),
-        },
-        outputs={each: {"value": {"get_attr": [each, "said"]}} for each in ("one", "two", "three")},
-    )
-    made = stacks(stoker, project, member.get_token(), "POST", {"stack_name": name, "template": said})
-    path = f"/v1/{project}/stacks/{name}/{made.body['stack']['id']}"
-
-    def asked(rest: str = "") -> Any:
-        return stoker.request("GET", path + rest, headers={"X-Auth-Token": str(member.get_token())}).body
-
-    def ready() -> bool:
-        return bool(asked("/resources/one")["resource"]["physical_resource_id"])
-
-    stoker.until(ready, 60)
-    known = asked("/resources/server/metadata")["metadata"]["os-collect-config"]
-    sections = {each: known[each] for each in known["collectors"] if each != "local"}
-    assert [section["auth_url"] for section in sections.values()] == [keystone.url]
+    owner = Account(stoker, "a-member", str(member.get_user_id()), project, str(member.get_token()))
+    stack = owner.create_stack(name, greetings(metadata, signals, script=script, machine=f"machine-{name}"))
+    stoker.until(lambda: owner.outputs(stack)["agent"] is not None, 60)
+    known = sections(owner, stack)
+    assert [section["auth_url"] for section in known.values()] == [keystone.url]
     with ExitStack() as running:
         if kind == "own":
-            agent = running.enter_context(own_agent(tmp_path, sections))
+            agent = running.enter_context(own_agent(tmp_path, known))
             agent.start()
         else:
             heat_agents = request.getfixturevalue("heat_agents")
-            agent = running.enter_context(upstream_agent(tmp_path, heat_agents, sections))
-        stoker.until(lambda: asked()["stack"]["stack_status"] != "CREATE_IN_PROGRESS", 120)
-        shown = asked()["stack"]
-        assert shown["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
-    assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {
-        each: each for each in ("one", "two", "three")
-    }
+            agent = running.enter_context(upstream_agent(tmp_path, heat_agents, known))
+        stoker.until(lambda: owner.stack(stack)["stack_status"] != "CREATE_IN_PROGRESS", 120)
+        assert owner.stack(stack)["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
+    said = owner.outputs(stack)
+    assert {name: said[name] for name in signals} == {name: name for name in signals}
 
 
 def test_the_stoker_command_with_keystones_login(stoker, keystone, project):

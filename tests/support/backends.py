@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clouds import write_clouds
-from support.server import Answer, Served
+from support.server import Answer, HeatClient, Served
 from support.service_processes import Peer
 from support.templates import config, deployment, server, template
 
@@ -75,7 +75,7 @@ def greetings(
     return template(resources, outputs=outputs)
 
 
-def sections(stoker: Served, stack: str) -> dict[str, Any]:
+def sections(stoker: HeatClient, stack: str) -> dict[str, Any]:
     """Return what the configuration of the server's agent has for each collector."""
     known = stoker.outputs(stack)["agent"]
     return {name: known[name] for name in known["collectors"] if name != "local"}
