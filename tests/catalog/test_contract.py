@@ -13,7 +13,6 @@ from stoker.catalog import entry as entries
 from stoker.catalog import shipped
 from stoker.deployments import schema
 from stoker.hot.text import read
-from support.stacks import world
 from support.templates import server, template
 
 #: SHA-256 of the published entries and libraries. A change of one is a new version, and a new line here.
@@ -64,8 +63,8 @@ def test_an_entry_is_valid_and_documented(reference):
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # entries are templates, like any other
 @pytest.mark.parametrize("reference", ENTRIES)
-def test_the_example_of_an_entry_is_a_stack(store, reference):
-    heat, entry = world(store), load(reference)
+def test_the_example_of_an_entry_is_a_stack(heat, reference):
+    entry = load(reference)
     properties = {**entry.example, "server": {"get_resource": "machine"}}
     app = {"type": entry.reference, "properties": properties}
     outputs = {name: {"value": {"get_attr": ["app", name]}} for name in (item.name for item in entry.outputs)}

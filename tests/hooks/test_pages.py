@@ -6,7 +6,6 @@ import json
 import os
 import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ import pytest
 import yaml
 
 from hooks.conftest import Hook, run_installed
-from stoker.store.open import Store
 from stoker_agent.programs import list_builtin
-from support.databases import sqlite_url
-from support.stacks import World, world
+from support.stacks import World
 from support.tools import find_tool
 
 PAGES = Path(__file__).parents[2] / "docs" / "hooks"
@@ -25,6 +22,8 @@ PAGES = Path(__file__).parents[2] / "docs" / "hooks"
 EXAMPLE_FOLDER = "/srv/app"
 #: Files that the examples write below this directory, with their content.
 INI = {"app.ini": "port = 8080\n"}
+#: The examples are templates, like any other.
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 APP = json.dumps({"hosts": ["a.example.org", "b.example.org"], "port": 8080}, indent=4)
 
 
@@ -46,15 +45,6 @@ def promises(group: str) -> dict[str, str]:
     return dict(re.findall(r"The attribute `(\w+)` of the deployment is `([^`]+)`", text))
 
 
-@pytest.fixture
-def heat(tmp_path: Path, sqlite_template: Path) -> Iterator[World]:
-    folder = tmp_path / "database"
-    folder.mkdir()
-    store = Store(sqlite_url(folder, sqlite_template))
-    yield world(store)
-    store.close()
-
-
 def entry_of(heat: World, template: Any) -> tuple[Any, dict[str, Any]]:
     """Create the stack and return it, and the entry that the agent of web1 receives."""
     stack = heat.create(template)
@@ -68,6 +58,7 @@ def test_every_hook_has_a_page():
     assert sorted(table) == list_builtin()
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("group", list_builtin())
 def test_the_example_of_a_page_is_a_stack_whose_run_reaches_the_hook(heat, group):
     stack, entry = entry_of(heat, example(group))
@@ -78,6 +69,7 @@ def test_the_example_of_a_page_is_a_stack_whose_run_reaches_the_hook(heat, group
 
 
 @pytest.mark.slow
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("hook", "files"),
     [

@@ -15,7 +15,6 @@ from stoker.model.server import Machine
 from stoker.servers import enrollment
 from stoker.servers.redemption import Redemption, redeem_token
 from support.agent_protocol import SpokenAgent, deploy, enroll, shown, trade
-from support.in_process import Inside
 from support.sockets import until_read
 
 WITH_MODES = "1.0; hooks=script; modes=preview,undo,check"
@@ -272,12 +271,11 @@ def test_the_longest_names_fit_into_the_audit_log(stoker):
     assert [(actor[:13], len(actor)) for actor in actors[:2]] == [("h" * 13, 255), ("the agent of ", 255)]
 
 
-def test_a_machine_that_is_replaced_while_its_document_is_read_gets_none(tmp_path, store, monkeypatch):
-    program = Inside(tmp_path, store)
-    app = program.services
+def test_a_machine_that_is_replaced_while_its_document_is_read_gets_none(site, store, monkeypatch):
+    app = site.services
 
     def join(instance: str, **more: Any) -> Redemption:
-        token = store.write(lambda tx: enrollment.enroll(tx, program.project, "web", **more))[2]
+        token = store.write(lambda tx: enrollment.enroll(tx, site.project, "web", **more))[2]
         return store.write(lambda tx: redeem_token(tx, app.servers.keys, token, Machine(instance=instance)))
 
     first = join("a machine")
@@ -287,6 +285,5 @@ def test_a_machine_that_is_replaced_while_its_document_is_read_gets_none(tmp_pat
         return app.documents.load_agents(wanted)
 
     monkeypatch.setattr(app.agent_batches.documents, "_handle", load_late)
-    answer = program.client.get("/agent/v1/document", headers={"Authorization": f"Bearer {first.key}"})
+    answer = site.client.get("/agent/v1/document", headers={"Authorization": f"Bearer {first.key}"})
     assert (answer.status_code, "deployments" in answer.text) == (401, False)
-    program.close()
