@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from stoker.stacks.export import take_snapshot
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, stacks
 from support import tables
@@ -54,7 +57,10 @@ def test_a_run_gets_a_secret_that_its_history_redacts_and_the_next_update_uses(h
 
 
 def test_no_column_contains_a_secret(heat, stack):
-    """Also of a stack without ``parameter_defaults``, with which its source is encrypted in any case."""
+    """Nor the hidden default in a nested template whose stack has no hidden parameter."""
+    inner = {**template({}), "parameters": {"own": {"type": "string", "hidden": True, "default": WORD}}}
+    outer = heat.create(template({"inside": define("inner.yaml")}), "outer", files={"inner.yaml": json.dumps(inner)})
+    heat.store.write(lambda tx: take_snapshot(tx, heat.engine, outer.id, None))
     heat.signal(stack, "run")
     heat.change(stack, parameters={"password": "another-word"})
     rows = heat.read(lambda tx: [tables.read_rows(tx, table) for table in tables.table_names(tx)])

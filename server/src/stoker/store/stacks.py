@@ -68,7 +68,7 @@ _LOCKED_ROW, _CHILDREN_OF = "stacks locked", "stacks children"
 
 def add(tx: Tx, new: Stack, source: Source) -> None:
     """Insert a stack. Raises StackExists if another stack of the project has its name."""
-    encrypted = _hidden_columns(tx, new)  # now the transaction knows the secrets, so the source can be encrypted
+    encrypted = _hidden_columns(tx, new)  # now the transaction knows the secrets that the source contains
     columns: dict[str, Any] = {"source": _dump_source(tx, source), "previous": None}
     if not STACKS.add(tx, new, unless_exists=True, encrypt=encrypted, **columns):
         raise StackExists(f"The Stack ({new.name}) already exists.")
@@ -198,11 +198,8 @@ def purge(tx: Tx, before: datetime, most: int) -> int:
 
 
 def _dump_source(tx: Tx, source: Source) -> str:
-    """
-    Serialize the source. With ``parameter_defaults`` it is always encrypted: only the nested templates that use these
-    defaults declare which of them are hidden.
-    """
-    return tx.secrets.dump(source, always=bool(source.environment.get("parameter_defaults")))
+    """Serialize and encrypt the source. Which of its values are hidden may be known to its nested templates only."""
+    return tx.secrets.dump(source, always=True)
 
 
 def _load_source(tx: Tx, column: str) -> Source:
@@ -234,20 +231,13 @@ delete_snapshot: Callable[[Tx, str], None] = execute("DELETE FROM snapshots WHER
 
 
 def add_snapshot(tx: Tx, new: Snapshot) -> None:
-    """
-    Insert a snapshot. With ``parameter_defaults`` it is always encrypted: only the nested templates that use these
-    defaults declare which of them are hidden.
-    """
-    _SNAPSHOTS.add(tx, new, encrypt=_secret_columns(new))
+    """Insert a snapshot. Its data are encrypted, as the source of a stack is."""
+    _SNAPSHOTS.add(tx, new, encrypt=("data",))
 
 
 def save_snapshot(tx: Tx, changed: Snapshot) -> None:
-    """Write a snapshot, encrypted as by ``add``."""
-    _SNAPSHOTS.save(tx, changed, encrypt=_secret_columns(changed))
-
-
-def _secret_columns(snapshot: Snapshot) -> tuple[str, ...]:
-    return ("data",) if snapshot.data["environment"].get("parameter_defaults") else ()
+    """Write a snapshot, encrypted as by ``add_snapshot``."""
+    _SNAPSHOTS.save(tx, changed, encrypt=("data",))
 
 
 def get_snapshot(tx: Tx, stack_id: str, id: str) -> Snapshot:
