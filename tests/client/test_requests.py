@@ -69,16 +69,16 @@ SENT = [
         "schedule create app database BACKUP -i a=b --label role=db --name nightly --cron 30~2~*~*~* --timezone"
         " Europe/Vienna --misfire-policy skip --overlap-policy queue --require-window --disabled",
         "/software_schedules",
-        {"software_schedule": {
+        {
             "name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Vienna", "require_window": True,
             "misfire_policy": "SKIP", "overlap_policy": "QUEUE", "enabled": False,
             "trigger": {**BACKUP, "input_values": {"a": "b"}, "selector": "role=db"},
-        }},
+        },
     ),
     (
         f"schedule create app database BACKUP --at {TIME}",
         "/software_schedules",
-        {"software_schedule": {"name": "app database BACKUP", "at": TIME, "enabled": True, "trigger": BACKUP}},
+        {"name": "app database BACKUP", "at": TIME, "enabled": True, "trigger": BACKUP},
     ),
     (
         "deployment create --config setup --server old -i a=1",

@@ -416,7 +416,7 @@ def test_a_schedule_is_created_changed_and_deleted(site, stoker):
     assert "nightly" in stoker("schedule", "list").out
     assert made(stoker("schedule", "show", "nightly", "-o", "json")) == schedule
     assert made(stoker("schedule", "set", "nightly", "--enable", "--any-time", "-o", "json"))["enabled"] is True
-    assert site.bodies[-1][2] == {"software_schedule": {"enabled": True, "require_window": False}}
+    assert site.bodies[-1][2] == {"enabled": True, "require_window": False}
     assert stoker("schedule", "delete", "--yes", "nightly").code == 0
     assert "`stoker schedule list`" in stoker("schedule", "show", "nightly").err
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.deployments.configs import new_config
+from stoker.json_values import convert
 from stoker.model.deployment import Deployment
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Schedule, Target, TargetStatus, Trigger
@@ -15,7 +16,7 @@ from stoker.stacks import repetition
 from stoker.store import deployments, servers, targets, triggers
 from stoker.triggers import creation, lifecycle, schedules
 from stoker.triggers.lifecycle import GO_ON
-from stoker.triggers.request import parse, parse_schedule
+from stoker.triggers.request import ScheduleRequest, parse
 from support.deployments import deliver
 from support.stacks import World
 from support.templates import define
@@ -80,7 +81,7 @@ class Fleet:
 
     def schedule(self, **said: Any) -> Schedule:
         """Create a schedule; ``said`` is the body of its request."""
-        asked, world = parse_schedule(said), self.world
+        asked, world = convert(said, ScheduleRequest, "the schedule"), self.world
         return world.store.write(
             lambda tx: schedules.create(tx, world.engine, world.project, asked, requested_by="ann")
         )

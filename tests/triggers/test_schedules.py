@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stoker.deployments import runs as deployment_runs
 from stoker.deployments.configs import delete_config
 from stoker.http.stoker.schedules import serialize
+from stoker.json_values import convert
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
 from stoker.model.trigger import TriggerStatus
@@ -17,7 +18,7 @@ from stoker.store import audit, deployments, rows, servers, triggers
 from stoker.triggers import creation
 from stoker.triggers import schedules as trigger_schedules
 from stoker.triggers.lifecycle import GO_ON
-from stoker.triggers.request import parse_schedule
+from stoker.triggers.request import ScheduleRequest
 from stoker.triggers.schedules import KEPT, RUN, TIDY
 from support.clock import Clock as FixedClock
 from support.fleet import COMPONENT
@@ -46,11 +47,13 @@ class Clock(FixedClock):
         return self.fleet.schedule(**{"name": "nightly", "trigger": self.trigger, "cron": "0 2 * * *", **said})
 
     def change(self, schedule, **said):
-        return self.write(
-            lambda tx: trigger_schedules.change(
-                tx, self.engine, triggers.get_schedule(tx, schedule.id, "p", for_update=True), parse_schedule(said)
-            )
-        )
+        asked = convert(said, ScheduleRequest, "the schedule")
+
+        def do(tx):
+            stored = triggers.get_schedule(tx, schedule.id, "p", for_update=True)
+            return trigger_schedules.change(tx, self.engine, stored, asked)
+
+        return self.write(do)
 
     def delete(self, schedule):
         self.write(

@@ -109,7 +109,7 @@ class Schedules(Collection[Anything]):
     """Schedules, which create triggers."""
 
     def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, "/software_schedules", "schedule", key="software_schedule", wraps_body=True)
+        super().__init__(wire, "/software_schedules", "schedule", key="software_schedule")
 
     def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[Anything], bool]:
         """

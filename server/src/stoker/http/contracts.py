@@ -238,7 +238,7 @@ class BodyDecoder:
     """
     Decodes bodies to one type. Raises TypeError if msgspec does not support the type.
 
-    Numbers and booleans may be strings, because Heat's clients send strings, unless the type is a ``StrictBody``. A
+    In a ``Body`` that is no ``StrictBody``, numbers and booleans may be strings, because Heat's clients send strings. A
     type with a class method ``decode`` decodes the bytes itself. ``member``: as in ``operation``.
     """
 
@@ -246,8 +246,8 @@ class BodyDecoder:
         self.kind = kind if member is None else msgspec.defstruct("Enclosing", [(member, kind)])
         self.is_optional, self._member = is_optional, member
         self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
-        is_strict = isinstance(kind, type) and issubclass(kind, StrictBody)
-        self._decoder = msgspec.json.Decoder(self.kind, strict=is_strict)
+        is_lenient = isinstance(kind, type) and issubclass(kind, Body) and not issubclass(kind, StrictBody)
+        self._decoder = msgspec.json.Decoder(self.kind, strict=not is_lenient)
 
     def decode(self, raw: bytes) -> Any:
         """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""

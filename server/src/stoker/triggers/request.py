@@ -86,7 +86,7 @@ class TriggerRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def parse(body: Any) -> TriggerRequest:
-    """Return the request to trigger that a client sent as JSON. Raises Invalid with the wrong member."""
+    """Return the request to trigger that a schedule stores. Raises Invalid with the wrong member."""
     return json_values.convert(body, TriggerRequest, "the trigger")
 
 
@@ -95,7 +95,7 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     name: RequiredName | UnsetType = UNSET
     #: ``TriggerRequest`` in JSON, which the schedule stores.
-    trigger: Mapping[str, Any] | UnsetType = UNSET
+    trigger: Annotated[Mapping[str, Any] | UnsetType, Meta(description="The body of a request to trigger")] = UNSET
     cron: Annotated[RequiredName | None, Meta(description='Five fields, such as "0 2 * * *", or a word: @daily')] = None
     at: Annotated[str | None, Meta(description="The only time, such as 2026-01-01T00:00:00Z")] = None
     timezone: Annotated[
@@ -120,8 +120,3 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def moves(self) -> bool:
         """Whether the request may change the next time."""
         return self.timezone is not UNSET or any(part is not None for part in (self.cron, self.at, self.enabled))
-
-
-def parse_schedule(body: Any) -> ScheduleRequest:
-    """Return the request for a schedule that a client sent as JSON. Raises Invalid with the wrong member."""
-    return json_values.convert(body, ScheduleRequest, "the schedule")

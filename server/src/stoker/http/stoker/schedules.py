@@ -6,26 +6,23 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, field
+from msgspec import Meta, field
 
 from stoker.deployments.derive import redact_named
 from stoker.http.api import clock_warning
 from stoker.http.contracts import (
-    Absent,
     Answer,
     Count,
     Id,
     Moment,
     Positive,
     Query,
-    RequiredName,
     Time,
-    described,
     fill,
     operation,
 )
 from stoker.http.request import RequestContext, Response
-from stoker.http.stoker.triggers import SoftwareTrigger, unwrap
+from stoker.http.stoker.triggers import SoftwareTrigger
 from stoker.http.stoker.triggers import serialize as serialize_trigger
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
 from stoker.store import configs
@@ -33,31 +30,10 @@ from stoker.store import triggers as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
 from stoker.triggers.forecast import forecast
-from stoker.triggers.request import ScheduleRequest, TriggerRequest, parse_schedule
+from stoker.triggers.request import ScheduleRequest
 
 #: Times of a forecast at most, and its range without an end.
 MOST_TIMES, _WEEK = 1000, timedelta(days=7)
-#: Read-only members. Requests may contain them, because clients send back what they read.
-_READ_ONLY = frozenset(
-    (
-        *("id", "next_time", "last_time", "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by"),
-        *("config_name", "creation_time"),
-    )
-)
-
-
-class ScheduleChanges(ScheduleRequest, frozen=True, kw_only=True):
-    name: RequiredName | Absent = UNSET
-    trigger: TriggerRequest | Absent = UNSET  # type: ignore[assignment]  # only describes the map
-
-
-class NewSchedule(ScheduleChanges, frozen=True, kw_only=True):
-    name: RequiredName
-    trigger: TriggerRequest
-
-
-_NewScheduleBody = Annotated[Any, described(NewSchedule)]
-_ScheduleChangesBody = Annotated[Any, described(ScheduleChanges)]
 
 
 class SoftwareSchedule(Answer):
@@ -127,12 +103,11 @@ _ANSWER = {"software_schedule": SoftwareSchedule}
         "timezone": "Europe/Vienna",
     },
 )
-def create(request: RequestContext, tx: Tx, body: _NewScheduleBody) -> Response:
+def create(request: RequestContext, tx: Tx, body: ScheduleRequest) -> Response:
     """Create a schedule. Its trigger is checked as if it started now. Raises Invalid, EntityNotFound or Conflict."""
-    wanted = _parse(body)
     user = request.user.user_name
-    request.subject.detail = str(wanted.name or None)
-    schedule = schedules.create(tx, request.app.engine, request.project, wanted, requested_by=user)
+    request.subject.detail = str(body.name or None)
+    schedule = schedules.create(tx, request.app.engine, request.project, body, requested_by=user)
     return _answer(request, tx, schedule, 201)
 
 
@@ -173,10 +148,9 @@ def show(request: RequestContext, tx: Tx) -> Response:
 
 
 @operation(200, _ANSWER, errors=(409,))
-def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Response:
+def change(request: RequestContext, tx: Tx, body: ScheduleRequest) -> Response:
     """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
-    wanted = _parse(body)
-    return _answer(request, tx, schedules.change(tx, request.app.engine, _find_locked(tx, request), wanted))
+    return _answer(request, tx, schedules.change(tx, request.app.engine, _find_locked(tx, request), body))
 
 
 @operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,))
@@ -208,14 +182,6 @@ def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:
     config_id = body.get("config_id")
     name = configs.find_name(tx, config_id) if config_id else None
     return fill(SoftwareSchedule, schedule, trigger=tx.secrets.redact(body), config_name=name)
-
-
-def _parse(body: Any) -> ScheduleRequest:
-    """Return the schedule from the body, with or without the enclosing ``software_schedule``."""
-    values = unwrap(body, "software_schedule")
-    if isinstance(values, dict):
-        values = {name: value for name, value in values.items() if name not in _READ_ONLY}
-    return parse_schedule(values)
 
 
 def _answer(request: RequestContext, tx: Tx, schedule: Schedule, status: int = 200) -> Response:

@@ -20,7 +20,6 @@ from stoker.http.contracts import (
     Query,
     Time,
     Whole,
-    described,
     fill,
     operation,
 )
@@ -34,7 +33,7 @@ from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerSta
 from stoker.store import deployments, stacks, targets, triggers
 from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle, results
-from stoker.triggers.request import TriggerRequest, parse
+from stoker.triggers.request import TriggerRequest
 from stoker.triggers.sources import find_stack
 
 #: The number of targets in one response at most.
@@ -43,11 +42,6 @@ MOST_TARGETS = 1000
 _POSITION_BITS = 24
 #: The same for compact targets, and for groups of output.
 MOST_COMPACT, MOST_GROUPS = 10_000, 100
-
-
-TriggerBody = Annotated[
-    Any, described(TriggerRequest, "The trigger, or an object with the trigger as its member ``software_trigger``.")
-]
 
 
 class TriggerTarget(Answer):
@@ -174,16 +168,15 @@ _OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentag
         "max_concurrent": 50,
     },
 )
-def create(request: RequestContext, tx: Tx, body: TriggerBody) -> Response:
+def create(request: RequestContext, tx: Tx, body: TriggerRequest) -> Response:
     """
     Run an action of a component, or any config, on servers.
 
     A component or config runs once for each of its deployments on a server. A warning names the deployments whose last
     update has not succeeded: they run with the config and inputs of their last success.
     """
-    trigger_request = parse(unwrap(body, "software_trigger"))
     user = request.user.user_name
-    trigger = creation.create(tx, request.app.engine, request.project, trigger_request, requested_by=user)
+    trigger = creation.create(tx, request.app.engine, request.project, body, requested_by=user)
     _describe(tx, request, trigger)
     return Response(201, _enclose(tx, trigger), warning_headers(_list_warnings(trigger)))
 
@@ -301,11 +294,6 @@ def _describe(tx: Tx, request: RequestContext, trigger: Trigger) -> None:
     if trigger.stack_id is not None and (stack := stacks.find(tx, trigger.stack_id)) is not None:
         subject.stack_id, subject.stack_name = stack.id, stack.name
     subject.resource_name = trigger.source.get("resource")
-
-
-def unwrap(body: Any, noun: str) -> Any:
-    """Return the object that the body encloses in the member ``noun``, or the body."""
-    return body.get(noun, body) if isinstance(body, dict) else body
 
 
 def serialize(tx: Tx, trigger: Trigger) -> SoftwareTrigger:
