@@ -282,12 +282,8 @@ def matches_tag(header: str, tag: str) -> bool:
     """
     Return whether ``tag`` (without quotes) is in the header If-Match, If-None-Match or If-Range; ``*`` matches any tag.
     """
-    return not {"*", tag}.isdisjoint(split_tags(header))
-
-
-def split_tags(header: str) -> set[str]:
-    """Return the tags of a header, in lower case, without quotes and ``W/``."""
-    return {tag.strip().removeprefix("W/").strip('"').lower() for tag in header.split(",")}
+    tags = {tag.strip().removeprefix("W/").strip('"').lower() for tag in header.split(",")}
+    return not {"*", tag}.isdisjoint(tags)
 
 
 def file_response(request: RequestContext, content: bytes, media_type: str) -> Response:

@@ -13,8 +13,6 @@ from stoker.objects.tempurl import KEY_HEADERS
 from stoker.store import objects, rows
 from stoker.store.tx import Tx
 
-#: A precondition: called with the present object (None if there is none) before a write. An exception stops the write.
-Check = Callable[[Stored | None], None]
 #: Arguments: tx, account, container, name. Called first in a transaction that writes an object.
 OnWriting = Callable[[Tx, str, str, str], None]
 #: Arguments: tx, account, container, name, data. Called after the object is written, in the same transaction.
@@ -51,22 +49,13 @@ class New:
 NO_CALLBACKS = WriteCallbacks()
 
 
-def put(
-    tx: Tx,
-    new: New,
-    callbacks: WriteCallbacks = NO_CALLBACKS,
-    check: Check | None = None,
-    *,
-    as_owner: bool = False,
-) -> Stored:
+def put(tx: Tx, new: New, callbacks: WriteCallbacks = NO_CALLBACKS, *, as_owner: bool = False) -> Stored:
     """Write an object. Raises EntityNotFound for the container, Invalid for the name, WriteRefused like ``lock``."""
     limits.object_name(new.name)
     if callbacks.on_writing is not None:
         callbacks.on_writing(tx, new.account, new.container, new.name)
     container = lock(tx, new.account, new.container, as_owner=as_owner)
     old = objects.find(tx, new.account, new.container, new.name)
-    if check is not None:
-        check(old)
     stored = Stored(
         account=new.account,
         container=new.container,
@@ -92,14 +81,10 @@ def change(tx: Tx, old: Stored, *, headers: Mapping[str, str], content_type: str
     objects.change(tx, old, headers=headers, content_type=content_type, modified_at=_time_after(tx, old))
 
 
-def delete(
-    tx: Tx, account: str, container: str, name: str, *, check: Check | None = None, as_owner: bool = False
-) -> bool:
+def delete(tx: Tx, account: str, container: str, name: str, *, as_owner: bool = False) -> bool:
     """Delete an object, and return whether it existed. Raises EntityNotFound for the container."""
     lock(tx, account, container, as_owner=as_owner)
     old = objects.find(tx, account, container, name)
-    if check is not None:
-        check(old)
     if old is not None:
         _delete(tx, old)
     return old is not None

@@ -14,7 +14,7 @@ from stoker.http.contracts import operation
 from stoker.http.objects import headers
 from stoker.http.objects.access import account_of
 from stoker.http.objects.headers import render
-from stoker.http.request import RequestContext, Response, matches_tag, split_tags
+from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.embedded import Stored, check_read, timestamp
 from stoker.model.errors import EntityNotFound, Invalid, PreconditionFailed, Unprocessable
 from stoker.objects import limits, operations
@@ -28,7 +28,7 @@ _UNSUPPORTED = {
     "x-symlink-target": "links",
     "x-copy-from": "copies",
     **dict.fromkeys(("x-delete-at", "x-delete-after"), "expiry"),
-    "if-unmodified-since": "conditions of time: use If-Match",
+    **dict.fromkeys(("if-match", "if-none-match", "if-unmodified-since"), "conditions of writes"),
 }
 _SECOND = 1_000_000
 _RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", re.ASCII | re.IGNORECASE)
@@ -36,7 +36,7 @@ _RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", re.ASCII |
 
 @operation(201)
 def put(request: RequestContext) -> Response:
-    """Store an object. Raises EntityNotFound, Invalid, PreconditionFailed, Unprocessable or WriteRefused."""
+    """Store an object. Raises EntityNotFound, Invalid, Unprocessable or WriteRefused."""
     fields = _read_headers(request)
     declared = fields.get("etag", "").strip('"').lower()
     if declared and declared != hashlib.md5(request.body, usedforsecurity=False).hexdigest():
@@ -51,11 +51,7 @@ def put(request: RequestContext) -> Response:
         headers=headers.object_headers(fields),
     )
     callbacks = request.app.object_callbacks
-    stored = request.write(
-        lambda tx: operations.put(
-            tx, new, callbacks, lambda old: _check_put(fields, old), as_owner=request.caller.as_owner
-        )
-    )
+    stored = request.write(lambda tx: operations.put(tx, new, callbacks, as_owner=request.caller.as_owner))
     reply_headers = {
         "ETag": stored.etag,
         "Last-Modified": headers.http_time(stored.modified_at),
@@ -91,17 +87,10 @@ def post(request: RequestContext, tx: Tx) -> None:
 
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
-    """Delete an object. Raises EntityNotFound or PreconditionFailed."""
-    fields, (account, container, name) = _read_headers(request), _place(request)
-    existed = operations.delete(
-        tx,
-        account,
-        container,
-        name,
-        check=lambda old: _check_match(fields, old),
-        as_owner=request.caller.as_owner,
-    )
-    if not existed:
+    """Delete an object. Raises EntityNotFound, or Invalid for a condition."""
+    _read_headers(request)
+    account, container, name = _place(request)
+    if not operations.delete(tx, account, container, name, as_owner=request.caller.as_owner):
         raise EntityNotFound.of("Object", name)
 
 
@@ -150,33 +139,12 @@ def _place(request: RequestContext) -> tuple[str, str, str]:
 
 def _is_unchanged(stored: Stored, fields: Mapping[str, str]) -> bool:
     """Return whether the client already has the current object (304). Raises PreconditionFailed."""
-    _check_match(fields, stored)
+    if (tags := fields.get("if-match")) is not None and not matches_tag(tags, stored.etag):
+        raise PreconditionFailed("A precondition for this request was not met: If-Match")
     if (tags := fields.get("if-none-match")) is not None:
         return matches_tag(tags, stored.etag)
     since = _time(fields.get("if-modified-since", ""))
     return since is not None and stored.modified_at <= since * _SECOND
-
-
-def _check_put(fields: Mapping[str, str], old: Stored | None) -> None:
-    """
-    Check the conditions of a PUT. ``old`` is the existing object.
-
-    Raises PreconditionFailed, or Invalid for a condition that PUT does not support.
-    """
-    none_match = fields.get("if-none-match")
-    if none_match is not None:
-        if "*" not in split_tags(none_match):
-            raise Invalid("If-None-Match only supports *")
-        if old is not None:
-            raise PreconditionFailed(f"the object {old.name} exists already")
-    _check_match(fields, old)
-
-
-def _check_match(fields: Mapping[str, str], stored: Stored | None) -> None:
-    """Raise PreconditionFailed unless the object, None if it does not exist, is one that If-Match names."""
-    tags = fields.get("if-match")
-    if tags is not None and (stored is None or not matches_tag(tags, stored.etag)):
-        raise PreconditionFailed("A precondition for this request was not met: If-Match")
 
 
 def _byte_range(stored: Stored, fields: Mapping[str, str]) -> tuple[int, int] | None:
