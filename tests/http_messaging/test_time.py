@@ -151,7 +151,7 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeyp
         return True
 
     app, messaging = inside.services, inside.services.messaging
-    app = replace(app, messaging=Messaging(app.work, messaging.subscriptions, listen))
+    app = replace(app, messaging=Messaging(app.work, messaging.subscriptions, messaging.signed_urls, listen))
     monkeypatch.setattr(inside, "client", TestClient(Application(app, list_apis(app.settings))))
     [id] = inside.post("/queues/signals", {"a": 1})
     answer = inside("POST", "/queues/signals/messages", {"messages": [{"body": "no"}]}, status=409)

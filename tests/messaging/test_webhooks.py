@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 
-from stoker.messaging import Messaging, webhooks
+from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.webhook_client import Targets
 from stoker.work import Work
@@ -25,7 +25,7 @@ def test_webhooks_that_hang_do_not_delay_other_jobs(store, monkeypatch):
     targets = Targets.of("127.0.0.0/8")
     webhooks.register(store, work, targets)
     work.register("other", lambda _: other.set())
-    messaging = Messaging(work, SubscriptionService(targets))
+    messaging = Messaging(work, SubscriptionService(targets), SignedUrls(b"secret"))
     work.start()
 
     def subscribe(tx, url: str) -> None:

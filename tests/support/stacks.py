@@ -16,7 +16,7 @@ from stoker.backends.provider import ProviderSite
 from stoker.backends.provider import load as load_provider
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments import owners, run_end
-from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.embedded import EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.stack_users import SignalTokens, StackUsers
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
@@ -76,17 +76,15 @@ def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
 
 def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> Platform:
     """Return a platform with embedded services."""
-    urls = SignedUrls(b"secret")
-    messaging = Messaging(work, SubscriptionService(Targets.of("127.0.0.0/8")))
+    messaging = Messaging(work, SubscriptionService(Targets.of("127.0.0.0/8")), SignedUrls(b"secret"))
     embedded = EmbeddedObjects(SiteKey(b"secret"), "http://stoker.test")
-    asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, SignedUrls(b"secret", SignedUrls.AGENTS), "http://stoker.test")
     return Platform(
         "http://stoker.test",
         StackUsers(b"secret"),
         objects(work) if objects else embedded,
         own,
-        asked_for,
+        messaging,
         identity_url="http://stoker.test/identity",
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from stoker.deployments import service
 from stoker.identity import stack_users
-from stoker.messaging import Messaging
+from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.service import Draft
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.webhook_client import Targets
@@ -47,7 +47,7 @@ def stores(fleet):
     work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
     callbacks = WriteCallbacks(arrivals.before_object, arrivals.object)
     subscriptions = SubscriptionService(Targets.of(""))
-    messaging = Messaging(work, subscriptions, arrivals.message)
+    messaging = Messaging(work, subscriptions, SignedUrls(b"secret"), arrivals.message)
     return callbacks, messaging
 
 

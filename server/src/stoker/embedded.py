@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from stoker.messaging import Messaging, SignedUrls, signed_urls
 from stoker.messaging.limits import KEEP_NEWEST
-from stoker.model.embedded import Queue, belongs_to_agents
-from stoker.model.errors import Conflict, WriteRefused
 from stoker.objects import operations, tempurl
 from stoker.objects.operations import New
-from stoker.policy import authorizer
-from stoker.store import queues
 from stoker.store.tx import Tx
 from stoker.transports.base import ObjectRef, Signed, TransportTarget
 
@@ -111,67 +105,3 @@ class EmbeddedQueues:
 
     def close(self, tx: Tx, target: TransportTarget) -> None:
         self.messaging.delete_queue(tx, target.project_id, target.remote_name, as_owner=True)
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedMessaging:
-    """Queues that templates create in the embedded messaging service; see ``transports.base.Messaging``."""
-
-    messaging: Messaging
-    signed_urls: SignedUrls
-    public_url: str
-
-    @property
-    def url(self) -> str:
-        return f"{self.public_url}/messaging"
-
-    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
-        with _audited(tx, "OS::Zaqar::Queue"):
-            self.messaging.create_queue(tx, project_id, queue, metadata)
-
-    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
-        """Create the queue unless it exists, and set these metadata keys."""
-        with _audited(tx, "OS::Zaqar::Queue"):
-            self.messaging.create_queue(tx, project_id, queue, metadata)
-            self.messaging.update_metadata(tx, project_id, queue, metadata)
-
-    def delete(self, tx: Tx, project_id: str, queue: str) -> None:
-        if not belongs_to_agents(queues.find(tx, project_id, queue)):
-            self.messaging.delete_queue(tx, project_id, queue)
-
-    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None:
-        with _audited(tx, "event_sinks"):
-            self.messaging.post(tx, project_id, queue, bodies, ttl=ttl)
-
-    def sign(
-        self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
-    ) -> Mapping[str, Any]:
-        below = [f"/v2/queues/{queue}/{path}" for path in paths]
-        return self.signed_urls.sign(project_id, below, methods, expires).to_json()
-
-    def subscribe(self, tx: Tx, project_id: str, queue: str, body: Mapping[str, Any]) -> str:
-        return self.messaging.subscriptions.subscribe(tx, self._locked_queue(tx, project_id, queue), dict(body))
-
-    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, body: Mapping[str, Any]) -> None:
-        self.messaging.subscriptions.change(tx, self._locked_queue(tx, project_id, queue), id, dict(body))
-
-    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None:
-        existing = queues.find(tx, project_id, queue)
-        if existing is not None and not belongs_to_agents(existing):
-            queues.delete_subscription(tx, existing.id, id)
-
-    def _locked_queue(self, tx: Tx, project_id: str, queue: str) -> Queue:
-        with _audited(tx, "OS::Zaqar::Subscription"):
-            return self.messaging.lock_or_create(tx, project_id, queue)
-
-
-@contextmanager
-def _audited(tx: Tx, what: str) -> Iterator[None]:
-    """
-    Audit refused writes: a template cannot change a queue that belongs to a server or a deployment. Raises Conflict.
-    """
-    try:
-        yield
-    except WriteRefused as refused:
-        authorizer.record_refused_write(tx, refused, actor=None, action=what)
-        raise Conflict(refused.message) from None

@@ -31,6 +31,7 @@ from stoker.model.config import Config
 from stoker.model.deployment import Check, CheckState, Deployment, DriftChanged
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound
 from stoker.model.stack import Action, Status
+from stoker.policy.authorizer import audit_refused_writes
 from stoker.store import checks, configs, deployments, resources, rows, servers, stacks
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
@@ -206,8 +207,9 @@ def post_drift(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check)
     message = _format_message(tx, deployment, config, check)
     for sink in sinks:
         if sink.queue not in of_stack:
-            with suppress(Conflict):  # audited: an event must not enter a server's queue
-                messaging.post(tx, deployment.project_id, sink.queue, [message], sink.ttl)
+            # an event must not enter a server's queue
+            with suppress(Conflict), audit_refused_writes(tx, "event_sinks"):
+                messaging.post(tx, deployment.project_id, sink.queue, [message], ttl=sink.ttl)
 
 
 def describe_drift(check: Check) -> str:

@@ -48,7 +48,6 @@ class App:
     servers: Servers
     engine: Engine
     messaging: Messaging
-    signed_urls: SignedUrls
     #: For the queues of resources.
     agents_urls: SignedUrls
     object_callbacks: WriteCallbacks

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from stoker.messaging import limits, webhooks
+from stoker.messaging.signed_urls import SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.embedded import Message, Queue, check_write
 from stoker.model.errors import EntityNotFound, Invalid
@@ -48,9 +49,17 @@ class Messaging:
     exception of the callback is returned to the client, and nothing is stored.
     """
 
-    def __init__(self, work: Work, subscriptions: SubscriptionService, on_posted: Listener | None = None) -> None:
+    def __init__(
+        self,
+        work: Work,
+        subscriptions: SubscriptionService,
+        signed_urls: SignedUrls,
+        on_posted: Listener | None = None,
+    ) -> None:
         self._on_posted = on_posted
         self.subscriptions = subscriptions
+        #: Of queues of the projects, for their users.
+        self.signed_urls = signed_urls
         self._work = work
 
     def create_queue(

@@ -9,6 +9,8 @@ holds and releases the runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -20,7 +22,7 @@ from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
 from stoker.model.config import DeliveredHook
 from stoker.model.deployment import WINDOW
-from stoker.model.errors import DeploymentRefused, WriteRefused
+from stoker.model.errors import Conflict, DeploymentRefused, WriteRefused
 from stoker.model.server import OWN_AGENT
 from stoker.policy import rules, windows
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
@@ -241,6 +243,20 @@ def record_refused_write(tx: Tx, refused: WriteRefused, *, actor: str | None, ac
             **_find_subject(tx, refused.owner),
         ),
     )
+
+
+@contextmanager
+def audit_refused_writes(tx: Tx, action: str) -> Iterator[None]:
+    """
+    Record refused writes of a template or of events to a queue of a server or deployment. Raises Conflict for them.
+
+    ``action`` is as in ``record_refused_write``.
+    """
+    try:
+        yield
+    except WriteRefused as refused:
+        record_refused_write(tx, refused, actor=None, action=action)
+        raise Conflict(refused.message) from None
 
 
 def _find_subject(tx: Tx, owner: str) -> dict[str, str | None]:

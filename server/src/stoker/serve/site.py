@@ -16,7 +16,7 @@ from stoker.backends.provider import Provider, ProviderSite
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
-from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.embedded import EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.http.agent.batches import AgentBatches
 from stoker.http.apis import list_apis
 from stoker.http.app import App
@@ -89,11 +89,12 @@ class _Site:
             lambda tx, account, container, name: self._signals().before_object(tx, account, container, name),
             lambda tx, account, container, name, data: self._signals().object(tx, account, container, name, data),
         )
-        self._signed_urls, targets = SignedUrls(secret), Targets.of(settings.webhook_networks)
+        targets = Targets.of(settings.webhook_networks)
         webhooks.register(store, self._work, targets)
         self._messaging = Messaging(
             self._work,
             SubscriptionService(targets),
+            SignedUrls(secret),
             lambda tx, project_id, queue, messages: self._signals().message(tx, project_id, queue, messages),
         )
         self._agents_urls, self._site_key = SignedUrls(secret, SignedUrls.AGENTS), SiteKey(secret)
@@ -131,7 +132,7 @@ class _Site:
             self._users,
             self._external.objects or EmbeddedObjects(self._site_key, url),
             self._external.queues or EmbeddedQueues(messaging, self._agents_urls, url),
-            EmbeddedMessaging(messaging, self._signed_urls, url) if settings.embeds_queues else None,
+            messaging if settings.embeds_queues else None,
             identity_url=settings.identity_url,
             has_objects=OBJECTS not in missing,
             # In Keystone mode, queues need users in Keystone: templates may request them; AUTO does not select them.
@@ -210,7 +211,6 @@ class _Site:
             servers=servers,
             engine=engine,
             messaging=self._messaging,
-            signed_urls=self._signed_urls,
             agents_urls=self._agents_urls,
             object_callbacks=self._object_callbacks,
             site_key=self._site_key,

@@ -24,7 +24,7 @@ A minimal signal transport:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -36,6 +36,7 @@ from msgspec import Struct
 from stoker.identity import ec2, stack_users
 from stoker.identity.directory import DOMAIN_ID
 from stoker.identity.stack_users import StackUsers
+from stoker.messaging import Messaging
 from stoker.model.ids import Arn, remote_name
 from stoker.store.tx import Tx
 
@@ -170,54 +171,6 @@ class Queues(Protocol):
 
     def close(self, tx: Tx, target: TransportTarget) -> None:
         """Delete the queue with its messages."""
-        ...
-
-
-class Messaging(Protocol):
-    """
-    A project's own queues, which templates create. Methods raise Invalid or Conflict for requests that are impossible.
-    """
-
-    @property
-    def url(self) -> str:
-        """The public base URL of the messaging service."""
-        ...
-
-    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
-        """Create the queue unless it exists."""
-        ...
-
-    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
-        """Create the queue unless it exists, and set these metadata keys."""
-        ...
-
-    def delete(self, tx: Tx, project_id: str, queue: str) -> None:
-        """Delete the queue. Has no effect on a queue that belongs to an agent."""
-        ...
-
-    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None:
-        """Post one message per body, a JSON value each. ``ttl``: lifetime in seconds."""
-        ...
-
-    def sign(
-        self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
-    ) -> Mapping[str, Any]:
-        """
-        Return a signed URL for ``paths`` below the queue: ``signature``, ``expires``, ``paths``, ``methods`` and
-        ``project``, as Zaqar's ``/share`` call returns them.
-        """
-        ...
-
-    def subscribe(self, tx: Tx, project_id: str, queue: str, body: Mapping[str, Any]) -> str:
-        """Create a subscription from the body of Zaqar's request; return the subscription's id."""
-        ...
-
-    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, body: Mapping[str, Any]) -> None:
-        """Change the subscription."""
-        ...
-
-    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None:
-        """Delete the subscription. A subscription that does not exist is no error."""
         ...
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from stoker.messaging import Messaging
+from stoker.model.embedded import Queue, belongs_to_agents
+from stoker.model.errors import WriteRefused
 from stoker.model.stack import Resource
+from stoker.policy.authorizer import audit_refused_writes
 from stoker.resources.base import (
     DONE,
     Context,
@@ -17,7 +22,7 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker.resources.properties import Property
-from stoker.transports.base import Messaging
+from stoker.store import queues
 
 #: Zaqar's limit of a queue name in characters.
 _NAME = 64
@@ -45,25 +50,29 @@ class ZaqarQueue(ResourceType):
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the queue. An existing queue is used as it is, as in Zaqar."""
         name = properties["name"] or physical_name(context, resource, _NAME)
-        messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
+        with audit_refused_writes(context.tx, self.name):
+            messaging_of(context).create_queue(context.tx, context.project_id, name, properties["metadata"] or {})
         return Outcome(physical_id=name)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        name = resource.physical_id or ""
-        messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
+        messaging, name = messaging_of(context), resource.physical_id or ""
+        metadata = properties["metadata"] or {}
+        with audit_refused_writes(context.tx, self.name):
+            messaging.create_queue(context.tx, context.project_id, name, metadata)
+            messaging.update_metadata(context.tx, context.project_id, name, metadata)
         return DONE
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         if resource.physical_id:
-            messaging_of(context).delete(context.tx, context.project_id, resource.physical_id)
+            with suppress(WriteRefused):  # an agent's queue stays
+                messaging_of(context).delete_queue(context.tx, context.project_id, resource.physical_id)
         return DONE
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"
+        return f"{context.env.platform.public_url}/messaging/v2/queues/{resource.physical_id}"
 
 
 _METHODS = ("GET", "DELETE", "PATCH", "POST", "PUT")
-_PATHS = ["messages"]
 
 
 class ZaqarSignedQueueUrl(ResourceType):
@@ -85,13 +94,10 @@ class ZaqarSignedQueueUrl(ResourceType):
     }
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        signed_url = messaging_of(context).sign(
-            context.project_id,
-            properties["queue"],
-            properties["paths"] or _PATHS,
-            properties["methods"] or ["GET"],
-            context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
-        )
+        paths = [f"/v2/queues/{properties['queue']}/{path}" for path in properties["paths"] or ["messages"]]
+        expires = context.tx.now + timedelta(seconds=properties["ttl"] or 86400)
+        urls, methods = messaging_of(context).signed_urls, properties["methods"] or ["GET"]
+        signed_url = urls.sign(context.project_id, paths, methods, expires).to_json()
         query = {
             "signature": signed_url["signature"],
             "expires": signed_url["expires"],
@@ -135,17 +141,20 @@ class ZaqarSubscription(ResourceType):
     }
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        messaging, queue = messaging_of(context), properties["queue_name"]
-        id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
-        return Outcome(physical_id=id)
+        subscriptions, queue = messaging_of(context).subscriptions, self._lock_queue(context, properties)
+        return Outcome(physical_id=subscriptions.subscribe(context.tx, queue, _body(properties)))
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
-        messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
+        subscriptions, queue = messaging_of(context).subscriptions, self._lock_queue(context, properties)
+        subscriptions.change(context.tx, queue, resource.physical_id or "", _body(properties))
         return DONE
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
-        if resource.physical_id:
-            queue = resource.properties.get("queue_name") or ""
-            messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
+        queue = queues.find(context.tx, context.project_id, resource.properties.get("queue_name") or "")
+        if resource.physical_id and queue is not None and not belongs_to_agents(queue):
+            queues.delete_subscription(context.tx, queue.id, resource.physical_id)
         return DONE
+
+    def _lock_queue(self, context: Context, properties: Properties) -> Queue:
+        with audit_refused_writes(context.tx, self.name):
+            return messaging_of(context).lock_or_create(context.tx, context.project_id, properties["queue_name"])

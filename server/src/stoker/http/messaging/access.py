@@ -59,7 +59,7 @@ async def _by_signature(attempt: Attempt) -> Caller | None:
         expires=headers.get("url-expires", ""),
         signature=headers["url-signature"],
     )
-    for urls, lives in ((app.signed_urls, _lives), (app.agents_urls, _stands_for_one)):
+    for urls, lives in ((app.messaging.signed_urls, _lives), (app.agents_urls, _stands_for_one)):
         if urls.allows(url, request.method, path, now) and await in_thread(lives, app, url.project, path):
             return Caller(project=url.project, as_owner=urls is app.agents_urls)
     raise EntityNotFound(_REFUSED)

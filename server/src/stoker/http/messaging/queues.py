@@ -101,7 +101,7 @@ def share(request: RequestContext, tx: Tx, body: Share) -> dict[str, Any]:
     params.writable_queue(request, tx)  # raises WriteRefused for a queue for which a signed URL would be useless
     paths = [f"{base}/{path}" for path in dict.fromkeys(body.paths or ("messages",))]
     methods = list(dict.fromkeys(body.methods or ("GET",)))
-    return request.app.signed_urls.sign(request.project, paths, methods, expires).to_json()
+    return request.app.messaging.signed_urls.sign(request.project, paths, methods, expires).to_json()
 
 
 def _parse_future(text: str, now: datetime) -> datetime:

@@ -18,6 +18,7 @@ from stoker import hot
 from stoker.hot import ALL_ATTRIBUTES, select
 from stoker.model.errors import Conflict, InvalidTemplateReference, StackValidationFailed, StokerError
 from stoker.model.stack import Action, Event, Phase, Resource, Stack, Status
+from stoker.policy.authorizer import audit_refused_writes
 from stoker.resources.base import Context, NoSuchAttribute, ResourceType
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.plan import Plan
@@ -300,8 +301,9 @@ class StackSession:
         if messaging is None:
             return
         for sink in self.stack.event_sinks:
-            with suppress(Conflict):  # Audited. An event must not enter a server's queue, and the operation continues.
-                messaging.post(self.tx, self.stack.project_id, sink["target"], payload, sink["ttl"])
+            # An event must not enter a server's queue, and the operation continues.
+            with suppress(Conflict), audit_refused_writes(self.tx, "event_sinks"):
+                messaging.post(self.tx, self.stack.project_id, sink["target"], payload, ttl=sink["ttl"])
 
     def add_unreached(self) -> None:
         """Add rows for resources that the plan has not started, so that lists include them after a failure."""
