@@ -33,4 +33,4 @@ def test_an_administrator_of_the_system_or_of_keystones_admin_project(role, scop
         "expires_at": "2100-01-01T00:00:00.000000Z",
         **scope,
     }
-    assert KeystoneTokens(nobody, nobody, 5).principal(body).site_admin is expected
+    assert KeystoneTokens(nobody, nobody, "", 5).principal(body).site_admin is expected

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from keystoneauth1.session import Session
 
-from stoker.failures import ServiceRejected
-from stoker.identity.keystone.client import open_service
+from stoker.failures import CircuitBreaker, ServiceRejected
 from stoker.identity.stack_users import ROLE
+from stoker.service_client import ServiceClient
 
 _SETTINGS = "see the entry of clouds.yaml that stack_domain_cloud names"
 #: These users cannot change passwords, and failed logins by others must not lock an agent out.
@@ -20,6 +20,11 @@ _OPTIONS = {
     "ignore_password_expiry": True,
     "ignore_lockout_failure_attempts": True,
 }
+
+
+def open_service(session: Session, url: str) -> ServiceClient:
+    """Return a client for Keystone's API at ``url``, with the login of the session."""
+    return ServiceClient(url, lambda: session, breaker=CircuitBreaker(url))
 
 
 class Accounts:

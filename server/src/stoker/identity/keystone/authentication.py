@@ -8,21 +8,22 @@ token may be accepted for that long.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import structlog
 from keystoneauth1.session import Session
 
 from stoker import cloud_entries
 from stoker.bounded_dict import BoundedDict
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker.identity import stack_users
-from stoker.identity.keystone.accounts import Accounts
-from stoker.identity.keystone.client import Body, Client, Refused, open_service
+from stoker.identity.keystone.accounts import Accounts, open_service
 from stoker.identity.passwords import LoginLimiter
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Invalid, Unauthorized, Unavailable
@@ -31,6 +32,9 @@ from stoker.settings import Settings
 from stoker.store import stack_users as known_users
 from stoker.store.open import Store
 
+_log = structlog.get_logger("stoker.keystone")
+#: Characters that a header may contain.
+_TOKEN = re.compile("[!-~]+")
 _REMEMBERED = 10_000
 #: Seconds that a rejection is cached. Short, because one of several Keystone servers may not know a new token yet.
 _REFUSED_SECONDS = 2.0
@@ -38,13 +42,25 @@ _REFUSED_SECONDS = 2.0
 _LANES = 64
 _WRONG = "The token is not valid, or has expired."
 
+Body = Mapping[str, Any]
+
+
+class Refused(Unavailable):
+    """Keystone answers, but refuses Stoker's own request."""
+
 
 class KeystoneTokens:
-    """Validates tokens at Keystone. ``seconds``: how long a validated token is cached."""
+    """
+    Validates tokens at Keystone, with Stoker's own login.
 
-    def __init__(self, store: Store, client: Client, seconds: int) -> None:
+    ``session`` has this login. ``url`` includes the version. ``seconds``: how long a validated token is cached.
+    """
+
+    def __init__(self, store: Store, session: Session, url: str, seconds: int) -> None:
         self._store = store
-        self._client = client
+        self._service = open_service(session, url)
+        self._url = url
+        self._in_use = False
         self._seconds = float(seconds)
         self._lanes = [threading.Lock() for _ in range(_LANES)]
         #: Hash of a token → its principal, and the end of the entry on the monotonic clock.
@@ -69,7 +85,7 @@ class KeystoneTokens:
             if self._refused.get(key, 0.0) > time.monotonic():
                 raise Unauthorized(_WRONG)
             asked_at = time.monotonic()
-            body = self._client.token(token)
+            body = self._look_up(token)
             if body is None:
                 self._seen.drop(key)
                 self._refused.put(key, asked_at + _REFUSED_SECONDS)
@@ -78,6 +94,39 @@ class KeystoneTokens:
             seconds = min(self._seconds, (principal.expires_at - self._store.clock.now()).total_seconds())
             self._seen.put(key, (principal, asked_at + seconds))
             return principal
+
+    def log_in(self) -> None:
+        """Check Stoker's own login. Raises Refused, Unavailable."""
+        try:
+            self._call(lambda session: session.get_token())
+        finally:
+            self._in_use = True
+
+    def _look_up(self, token: str) -> Body | None:
+        """Return Keystone's description of a token; None if the token is invalid. Raises Unavailable."""
+        if not _TOKEN.fullmatch(token):
+            return None
+        path, headers = "/auth/tokens?nocatalog", {"X-Subject-Token": token}
+        answer = self._call(lambda session: self._service.request(session, "GET", path, headers=headers))
+        if answer.status_code == 404:
+            return None
+        if answer.status_code == 200:
+            return _body(answer)
+        raise self._refuse(answer.status_code, "to look at a token")
+
+    def _call(self, do: Callable[[Session], Any]) -> Any:
+        try:
+            return self._service.call(do)
+        except ServiceUnavailable:
+            raise Unavailable(f"Keystone at {self._url} does not answer; try again later") from None
+        except ServiceRejected as error:
+            raise self._refuse(error.status, "its login") from None
+
+    def _refuse(self, status: int, what: str) -> Refused:
+        sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the setting keystone_cloud"
+        if self._in_use:  # at start-up, the caller reports the error
+            _log.error("keystone.misconfigured", error=sentence)
+        return Refused(sentence)
 
     def principal(self, body: Body) -> Principal:
         """The principal that a token body describes. Raises Unauthorized, Unavailable."""
@@ -121,6 +170,17 @@ class KeystoneTokens:
 def _is_for_the_site(body: Body) -> bool:
     """Whether the token is for the system, or for the project that Keystone's ``admin_project_name`` names."""
     return (body.get("system") or {}).get("all") is True or body.get("is_admin_project") is True
+
+
+def _body(answer: Any) -> Body:
+    """The token in an answer. Raises Unavailable if the answer is not Keystone's, such as a proxy's error page."""
+    try:
+        token = answer.json()["token"]
+    except (ValueError, KeyError, TypeError):
+        token = None
+    if not isinstance(token, dict):
+        raise Unavailable("the service that answers is not Keystone: check the setting keystone_auth_url")
+    return token
 
 
 def _hash(token: str) -> bytes:
@@ -196,14 +256,13 @@ def open_keystone(settings: Settings, store: Store) -> Keystone:
     """Create the components. Succeeds while Keystone is unavailable. Raises Invalid if the settings are wrong."""
     session = cloud_entries.open_session(settings.keystone_cloud, "keystone_cloud")
     url = f"{settings.identity_url}/v3"
-    client = Client(session, url)
+    tokens = KeystoneTokens(store, session, url, settings.keystone_cache_seconds)
     try:
-        client.log_in()
+        tokens.log_in()
     except Refused as error:
         raise Invalid(error.message) from None
     except Unavailable:
-        pass  # the client has logged the error, and requests fail with it
-    tokens = KeystoneTokens(store, client, settings.keystone_cache_seconds)
+        pass  # requests fail with it
     accounts = None
     if settings.stack_domain_cloud:
         domain = cloud_entries.open_session(settings.stack_domain_cloud, "stack_domain_cloud")
