@@ -30,8 +30,12 @@ def predict(fleet, begin=DAY, end=DAY + timedelta(days=1), limit=100):
     return fleet.world.read(forecast, fleet.world.engine, fleet.world.project, begin, end, limit)
 
 
+def since(time):
+    return datetime.fromisoformat(time) - DAY
+
+
 def hours(times):
-    return [(entry.schedule_name, entry.time.hour) for entry in times]
+    return [(entry.schedule_name, int(entry.time[11:13])) for entry in times]
 
 
 def test_the_times_of_all_schedules_are_in_order(fleet, create):
@@ -59,9 +63,9 @@ def test_servers_outside_their_windows_wait_unless_it_is_for_a_preview(fleet, cr
     create("job", [free, night, later], cron="0 12,22 * * *")
     create("preview", [night], cron="30 12 * * *", trigger={"mode": "PREVIEW"})
     noon, preview, evening = predict(fleet)[0]
-    assert (noon.servers, noon.waiting, noon.waits_until) == (3, 2, DAY.replace(hour=23))
+    assert (noon.servers, noon.waiting, noon.waits_until) == (3, 2, "2035-06-01T23:00:00Z")
     assert (preview.servers, preview.waiting, preview.waits_until) == (1, 0, None)
-    assert (evening.servers, evening.waiting, evening.waits_until) == (3, 1, DAY.replace(hour=23))
+    assert (evening.servers, evening.waiting, evening.waits_until) == (3, 1, "2035-06-01T23:00:00Z")
 
 
 def test_a_schedule_that_could_not_start_says_why(fleet, create):
@@ -85,7 +89,7 @@ def test_the_windows_of_the_servers_are_periods(fleet, create):
     found = predict(fleet, begin, begin + timedelta(days=1)).windows
     (id,) = {period.schedule_id for period in found}
     assert id
-    hour = [(period.servers, period.begin - DAY, period.end - DAY) for period in found]
+    hour = [(period.servers, since(period.begin), since(period.end)) for period in found]
     half, day = timedelta(hours=22, minutes=30), timedelta(days=1)
     assert hour == [
         (2, half, timedelta(hours=23)),

@@ -53,7 +53,7 @@ def preview(heat: World, text: Any, stack: Any = None, files: dict[str, str] | N
         }
 
 
-def _shown(tx: Any, started: update_previews.UpdatePreview) -> tuple[str, Any, dict[str, Any]]:
+def _shown(tx: Any, started: update_previews.ServerPreview) -> tuple[str, Any, dict[str, Any]]:
     content = triggers.content(tx, started.trigger_id)
     of_servers = {target.server_name: target.input_values for target in targets.of_trigger(tx, started.trigger_id)}
     return started.action, content.config, of_servers

@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, takewhile
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
 
 from stoker.model.errors import StokerError
 from stoker.model.trigger import Mode, Schedule
@@ -25,31 +26,25 @@ from stoker.work import cron
 _MOST_PERIODS = 168
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledTime:
-    """A time at which a schedule starts a trigger, on the servers that it would have now."""
+class ScheduledTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A time at which a schedule will start its trigger, on the servers that the trigger would have now."""
 
     schedule_id: str
     schedule_name: str
-    time: datetime
-    #: The number of servers, and of those whose maintenance window is closed at the time.
+    time: str
     servers: int
-    waiting: int
-    #: When the last of these windows opens; None: no server waits.
-    waits_until: datetime | None
-    #: Why nothing could start, if nothing has changed until then.
-    problem: str | None
+    waiting: Annotated[int, Meta(description="The number of servers whose maintenance window is closed at the time")]
+    waits_until: Annotated[str | None, Meta(description="When the last of these windows opens")]
+    problem: Annotated[str | None, Meta(description="Why nothing could start now")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenPeriod:
+class OpenPeriod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A period in which servers of a schedule have an open maintenance window."""
 
     schedule_id: str
-    begin: datetime
-    end: datetime
-    #: The number of servers with these windows.
-    servers: int
+    begin: str
+    end: str
+    servers: Annotated[int, Meta(description="The number of servers with these windows")]
 
 
 class Forecast(NamedTuple):
@@ -107,17 +102,19 @@ class _Targets:
         """Yield the first periods with open windows, for each set of windows that servers have."""
         for own, count in self._windows.items():
             for opening, closing in windows.list_periods(own, begin, end)[:_MOST_PERIODS]:
-                yield OpenPeriod(schedule_id=self._schedule.id, begin=opening, end=closing, servers=count)
+                first, last = rows.heat_time(opening), rows.heat_time(closing)
+                yield OpenPeriod(schedule_id=self._schedule.id, begin=first, end=last, servers=count)
 
     def at(self, time: datetime) -> ScheduledTime:
         """Return what the schedule will do at a time."""
         openings = {own: windows.find_opening(own, time) for own in self._windows}
+        last = max((opening for opening in openings.values() if opening is not None), default=None)
         return ScheduledTime(
             schedule_id=self._schedule.id,
             schedule_name=self._schedule.name,
-            time=time,
+            time=rows.heat_time(time),
             servers=self._windows.total(),
             waiting=sum(count for own, count in self._windows.items() if openings[own] is not None),
-            waits_until=max((opening for opening in openings.values() if opening is not None), default=None),
+            waits_until=None if last is None else rows.heat_time(last),
             problem=self._problem,
         )

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from stoker.deployments.runs import STREAMS
@@ -148,23 +148,19 @@ _TIMES = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputGroup:
-    """Ended targets with equal exit codes and output. The texts are normalized."""
+class OutputGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ended targets with equal exit codes and output, of which one represents the others."""
 
     count: int
-    #: None: the runs reported no exit code, or never began. Then the group has one status reason.
-    exit_code: str | None
+    #: If it is None, the group has one status reason.
+    exit_code: Annotated[str | None, Meta(description="null if the runs reported none, or never began")]
     digest: str | None
     status_reason: str
-    #: The deployment whose output represents the group.
-    deployment_id: str | None
-    stdout: str
-    stderr: str
-    #: Whether more output exists than the texts contain.
-    is_cut: bool
-    #: The names of the targets' servers, in the order of the targets.
-    servers: list[str]
+    deployment_id: Annotated[str | None, Meta(description="The deployment of the group's first target")]
+    stdout: Annotated[str, Meta(description="With <server> for the server's own names, and <time> for times")]
+    stderr: Annotated[str, Meta(description="As stdout")]
+    is_cut: Annotated[bool, Meta(description="Whether the log of the deployment has more output")]
+    servers: Annotated[list[str], Meta(description="The names of the servers, in the order of the targets")]
 
 
 def group_outputs(tx: Tx, trigger_id: str, *, status: str | None, limit: int) -> tuple[list[OutputGroup], int]:

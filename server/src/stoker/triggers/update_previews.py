@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from stoker.model.errors import StokerError
@@ -26,29 +27,30 @@ from stoker.types.planned_runs import PlannedRun, Planner
 MOST = 200
 
 
-class UpdatePreview(Struct, frozen=True, kw_only=True):
-    """The preview of one deployment, or why it is not possible."""
+class ServerPreview(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The preview of a deployment on its servers."""
 
-    #: In a nested stack or group: the names of the resources around the deployment and its own, joined by slashes.
-    resource_name: str
+    resource_name: Annotated[str, Meta(description="In a nested stack or group: all names from the outermost stack on")]
     action: str
-    trigger_id: str | None = None
-    reason: str | None = None
+    trigger_id: Annotated[str | None, Meta(description="The trigger whose runs show what would change")]
+    reason: Annotated[str | None, Meta(description="Why there is no trigger")]
 
 
 def start_previews(
     tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, requested_by: str, *, exists: bool = True
-) -> list[UpdatePreview]:
+) -> list[ServerPreview]:
     """
     Start a PREVIEW trigger for each deployment and group that an update of ``stack``, or its creation unless it
     ``exists``, would run, at any depth. One whose values depend on results of the operation has a reason instead.
     """
     planner = Planner(tx, engine, stack, resolved, exists=exists)
-    previews: list[UpdatePreview] = []
+    previews: list[ServerPreview] = []
     left = MOST
     for level in planner.levels:
         for (name, action), runs in _group_runs(planner, level).items():
-            preview = UpdatePreview(resource_name="/".join((*level.path, name)), action=action)
+            preview = ServerPreview(
+                resource_name="/".join((*level.path, name)), action=action, trigger_id=None, reason=None
+            )
             try:
                 trigger = _start(planner, level, runs, requested_by, is_full=not left)
             except (UnknownValue, StokerError) as error:
@@ -57,9 +59,10 @@ def start_previews(
                 left -= 1
                 previews.append(replace(preview, trigger_id=trigger.id))
         previews += [
-            UpdatePreview(
+            ServerPreview(
                 resource_name="/".join((*level.path, change.name)),
                 action=Action.UPDATE if change.kind is Kind.UPDATED else Action.CREATE,
+                trigger_id=None,
                 reason=change.explain(change.properties),
             )
             for change in level.changes

@@ -28,7 +28,7 @@ from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
 from stoker.store import resources, stacks
 from stoker.store.rows import heat_time
 from stoker.store.tx import Tx
-from stoker.triggers.update_previews import start_previews
+from stoker.triggers.update_previews import ServerPreview, start_previews
 from stoker.types.planned_runs import Planner
 
 #: The id that Heat shows for objects that do not exist.
@@ -88,15 +88,6 @@ class ResourceChanges(Answer):
     replaced: list[ResourceChange]
     added: list[ResourceChange]
     deleted: list[ResourceChange]
-
-
-class ServerPreview(Answer):
-    """The preview of a deployment on its servers."""
-
-    resource_name: Annotated[str, Meta(description="In a nested stack or group: all names from the outermost stack on")]
-    action: str
-    trigger_id: Annotated[Id | None, Meta(description="The trigger whose runs show what would change")]
-    reason: Annotated[str | None, Meta(description="Why there is no trigger")]
 
 
 class PlannedRun(Answer):
@@ -255,8 +246,7 @@ def _changes(request: RequestContext, resolved: ResolvedStack, query: PreviewQue
 def _start_previews(
     tx: Tx, request: RequestContext, stack: Stack, resolved: ResolvedStack, *, exists: bool = True
 ) -> list[ServerPreview]:
-    previews = start_previews(tx, request.app.engine, stack, resolved, request.user.user_name, exists=exists)
-    return [fill(ServerPreview, started) for started in previews]
+    return start_previews(tx, request.app.engine, stack, resolved, request.user.user_name, exists=exists)
 
 
 def _serialize_change(planner: Planner, change: Change, stack: Stack) -> ResourceChange:

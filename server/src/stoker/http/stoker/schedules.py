@@ -29,7 +29,7 @@ from stoker.store import configs
 from stoker.store import triggers as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
-from stoker.triggers.forecast import forecast
+from stoker.triggers.forecast import OpenPeriod, ScheduledTime, forecast
 from stoker.triggers.request import ScheduleRequest
 
 #: Times of a forecast at most, and its range without an end.
@@ -58,27 +58,6 @@ class SoftwareSchedule(Answer):
     missed_count: Count
     requested_by: str | None
     created_at: Time = field(name="creation_time")
-
-
-class ScheduledTime(Answer):
-    """A time at which a schedule will start its trigger, on the servers that the trigger would have now."""
-
-    schedule_id: Id
-    schedule_name: str
-    time: Time
-    servers: Count
-    waiting: Annotated[Count, Meta(description="The number of servers whose maintenance window is closed at the time")]
-    waits_until: Annotated[Time | None, Meta(description="When the last of these windows opens")]
-    problem: Annotated[str | None, Meta(description="Why nothing could start now")]
-
-
-class OpenPeriod(Answer):
-    """A period in which servers of a schedule have an open maintenance window."""
-
-    schedule_id: Id
-    begin: Time
-    end: Time
-    servers: Annotated[Count, Meta(description="The number of servers with these windows")]
 
 
 class ForecastQuery(Query):
@@ -134,11 +113,7 @@ def predict(request: RequestContext, tx: Tx, query: ForecastQuery) -> dict[str, 
     begin = max(query.begin or tx.now, tx.now)
     until = query.until or begin + _WEEK
     times, more, windows = forecast(tx, request.app.engine, request.project, begin, until, min(query.limit, MOST_TIMES))
-    return {
-        "forecast": [fill(ScheduledTime, time) for time in times],
-        "more": more,
-        "windows": [fill(OpenPeriod, period) for period in windows],
-    }
+    return {"forecast": times, "more": more, "windows": windows}
 
 
 @operation(200, _ANSWER)

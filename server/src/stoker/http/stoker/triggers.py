@@ -34,6 +34,7 @@ from stoker.store import deployments, stacks, targets, triggers
 from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle, results
 from stoker.triggers.request import TriggerRequest
+from stoker.triggers.results import OutputGroup
 from stoker.triggers.sources import find_stack
 
 #: The number of targets in one response at most.
@@ -73,20 +74,6 @@ class CompactTarget(Answer):
     exit_code: str | None
     digest: Annotated[str | None, Meta(description="The digest of the output, equal for all targets of its group")]
     updated_at: Time | None = field(name="updated_time")
-
-
-class OutputGroup(Answer):
-    """Ended targets with equal exit codes and output, of which one represents the others."""
-
-    count: Count
-    exit_code: Annotated[str | None, Meta(description="null if the runs reported none, or never began")]
-    digest: str | None
-    status_reason: str
-    deployment_id: Annotated[Id | None, Meta(description="The deployment of the group's first target")]
-    stdout: Annotated[str, Meta(description="With <server> for the server's own names, and <time> for times")]
-    stderr: Annotated[str, Meta(description="As stdout")]
-    is_cut: Annotated[bool, Meta(description="Whether the log of the deployment has more output")]
-    servers: Annotated[list[str], Meta(description="The names of the servers, in the order of the targets")]
 
 
 class SoftwareTrigger(Answer):
@@ -244,7 +231,7 @@ def index_output_groups(request: RequestContext, tx: Tx, query: OutputQuery) -> 
     trigger = triggers.get(tx, request.path["trigger_id"], request.project)
     limit = min(query.limit, MOST_GROUPS)
     groups, total = results.group_outputs(tx, trigger.id, status=query.status, limit=limit)
-    return {"output_groups": [fill(OutputGroup, group) for group in groups], "total": total}
+    return {"output_groups": groups, "total": total}
 
 
 @operation(202, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
