@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from support.backends import QueueAgent, ask, popped, queues_of, reporter, swift_flags, until_document, zaqar_flags
+from support.backends import (
+    CLIENT,
+    QueueAgent,
+    ask,
+    popped,
+    queues_of,
+    reporter,
+    swift_flags,
+    until_document,
+    zaqar_flags,
+)
 from support.server import Served
 from support.service_processes import Peer
 
@@ -29,6 +39,8 @@ class Objects:
 
     peer: Peer
     transports = ("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
+    #: The source of Stoker's agent that reads the documents.
+    source = "request"
     flags = staticmethod(swift_flags)
 
     def await_run(self, stoker: Served, stack: str, who: str = "world") -> dict[str, Any]:
@@ -45,11 +57,19 @@ class Objects:
         """Whether the document is no longer where this configuration of an agent says."""
         return ask("GET", agent["request"]["metadata_url"]).status == 404
 
+    def forge(self, section: dict[str, Any], document: Any) -> None:
+        """Write a document where the section of an agent's configuration says that the agent reads."""
+        login = {"X-Storage-User": "proj:user", "X-Storage-Pass": "pw"}
+        token = ask("GET", f"{self.peer.url}/auth/v1.0", None, login).headers["X-Auth-Token"]
+        place = section["metadata_url"].partition("?")[0]
+        assert ask("PUT", place, document, {"X-Auth-Token": token}).status == 201
+
 
 @dataclass(frozen=True)
 class Queues:
     peer: Peer
     transports = ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")
+    source = "zaqar"
     flags = staticmethod(lambda peer, _folder: zaqar_flags(peer))
 
     def await_run(self, stoker: Served, stack: str, who: str = "world") -> dict[str, Any]:
@@ -70,6 +90,12 @@ class Queues:
 
     def is_gone(self, stoker: Served, agent: dict[str, Any]) -> bool:
         return agent["zaqar"]["queue_id"] not in queues_of(self.peer, stoker.project)
+
+    def forge(self, section: dict[str, Any], document: Any) -> None:
+        headers = {**CLIENT, "X-Project-Id": section["project_id"]}
+        body = {"messages": [{"body": document, "ttl": 300}]}
+        place = f"{self.peer.url}/v2/queues/{section['queue_id']}/messages"
+        assert ask("POST", place, body, headers).status == 201
 
 
 @pytest.fixture(params=[Objects, Queues])

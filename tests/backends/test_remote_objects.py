@@ -259,15 +259,7 @@ def waiting(store, work, shelf):
     made = template({"server": server(), "config": config(), "d": deployment()})
     stack = here.create(made)
     resource = here.resources(stack)["d"]
-    target = TransportTarget(
-        resource_id=resource.id,
-        resource_name="d",
-        name="d",
-        stack_id=stack.id,
-        stack_name="s",
-        project_id="p",
-    )
-    places = RemoteObjects(work)
+    places, target = RemoteObjects(work), replace(PARTY, resource_id=resource.id, stack_id=stack.id)
     store.write(lambda tx: places.open(tx, OBJECT, "d", target))
     store.write(lambda tx: places.listen(tx, OBJECT, "d"))
     return here, stack, resource
@@ -359,10 +351,8 @@ def test_a_result_that_the_database_refused_is_read_again(store, work, shelf, wa
 
     ResultPoller(store, work, {OBJECT: shelf}, hear)
     shelf.results[resource.id] = [("1", b"a")]
-    (args,) = {job[1]: job[2] for job in work.jobs if job[0] == POLL}.values()
-    pass_time(store)
     with pytest.raises(Unavailable):
-        work.handlers[POLL](args)
+        look(store, work)
     assert (shelf.taken_away, pause_of(store).last_result) == ([], None)
     lost.clear()
     shelf.results[resource.id] = [("1", b"a")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from stoker.store.open import Store
 from stoker.store.rows import SecretColumns
 from support import query
 from support.agents import own_agent
-from support.backends import CLIENT, ask, greetings, signature_headers, zaqar_flags
+from support.backends import CLIENT, ask, greetings, read_signed_queue, zaqar_flags
 from support.server import Served, served
 
 SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\n'
@@ -26,11 +25,6 @@ def queued(*names: str) -> dict[str, Any]:
 
 def section(stoker: Served, stack: str) -> dict[str, str]:
     return (stoker.outputs(stack).get("agent") or {}).get("zaqar") or {}
-
-
-def reads(told: Mapping[str, str], **changes: str) -> int:
-    url = f"{told['messaging_url']}/v2/queues/{told['queue_id']}/messages"
-    return ask("GET", url, headers={**signature_headers(told), **changes}).status
 
 
 def signed(zaqar, queue: str, project: str, methods: list[str], seconds: int) -> dict[str, Any]:
@@ -93,7 +87,7 @@ def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, z
         old = section(stoker, stack)
         assert old["url_expires"] == ends
         for changes in ({"URL-Signature": "0" * 64}, {"URL-Expires": "2037-01-01T00:00:00"}, {"URL-Methods": "POST"}):
-            assert reads(old, **changes) >= 400
+            assert read_signed_queue(old, **changes).status >= 400
         with own_agent(tmp_path / "agent", {"zaqar": old}) as agent:
             agent.start()
             stoker.until(lambda: agent.root.joinpath("etc", "sources.json").exists())
@@ -108,7 +102,7 @@ def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, z
             assert sorted(agent.lines()) == ["one", "three", "two"]
         short = signed(zaqar, queue.name, stoker.project, ["GET"], 2)
         over = {"URL-Signature": short["signature"], "URL-Expires": short["expires"]}
-        stoker.until(lambda: reads(old, **over) >= 400)
+        stoker.until(lambda: read_signed_queue(old, **over).status >= 400)
     store.close()
 
 

@@ -75,9 +75,7 @@ def test_a_deployment_is_signalled_by_its_url(stoker) -> None:
 
 @pytest.mark.parametrize("transport", ["POLL_SERVER_CFN", "POLL_SERVER_HEAT"])
 def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
-    machine = server()
-    machine["properties"]["software_config_transport"] = transport
-    resources = {"server": machine, "other": {**machine, "properties": {**machine["properties"], "name": "o"}}}
+    resources = {key: server(key, software_config_transport=transport) for key in ("server", "other")}
     agents = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
     path = stoker.create_stack(f"login-{transport.lower()}", template(resources, outputs=agents))
     agent = stoker.outputs(path)["agent"]

@@ -23,12 +23,6 @@ READS = [
 ]
 
 
-def identity(stoker, verb, path, body=None):
-    answer = stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": stoker.token})
-    assert answer.status < 300, answer.raw
-    return answer.body
-
-
 def somebody(stoker, *roles: str) -> tuple[Zaqar, str]:
     """(as somebody with these roles in a project, that project)"""
     account = create_account(stoker, *roles, project=create_project(stoker))
@@ -87,12 +81,11 @@ def test_a_token_without_a_project_has_no_queues(stoker):
 def test_a_project_with_queues_is_not_deleted(stoker):
     member, project = somebody(stoker, "member")
     member("PUT", "/queues/one")
-    headers = {"X-Auth-Token": stoker.token}
-    answer = stoker.request("DELETE", f"/identity/v3/projects/{project}", headers=headers)
+    answer = stoker.identity("DELETE", f"/projects/{project}")
     assert answer.status == 409
     assert "message queues" in answer.body["error"]["message"]
     member("DELETE", "/queues/one")
-    assert stoker.request("DELETE", f"/identity/v3/projects/{project}", headers=headers).status == 204
+    assert stoker.identity("DELETE", f"/projects/{project}").status == 204
 
 
 def shared(zaqar, queue, **said):
@@ -211,7 +204,7 @@ def test_a_signed_url_ends_with_its_project(stoker):
     url = shared(member, "/queues/theirs", methods=["POST", "GET"])
     held = holder(stoker, url)
     assert held("GET", "/queues/theirs/messages").status == 200
-    identity(stoker, "DELETE", f"/projects/{project}")
+    assert stoker.identity("DELETE", f"/projects/{project}").status == 204
     held.refused("POST", "/queues/theirs/messages", {"messages": [{"body": 1}]}, status=404)
 
 
@@ -260,6 +253,6 @@ def test_the_versions_are_listed(stoker, zaqar):
     assert version["links"] == [{"rel": "self", "href": f"{stoker.url}/messaging/v2/"}]
     zaqar.refused("GET", "/nothing", status=404)
     zaqar.refused("PUT", "/queues", status=405)
-    catalog = identity(stoker, "GET", "/auth/catalog")["catalog"]
+    catalog = stoker.identity("GET", "/auth/catalog").body["catalog"]
     [endpoints] = [each["endpoints"] for each in catalog if each["type"] == "messaging"]
     assert {each["url"] for each in endpoints} == {f"{stoker.url}/messaging"}

@@ -21,10 +21,10 @@ def filled(zaqar, queue):
         zaqar.post(queue, *range(start, start + 20))
 
 
-@pytest.fixture(params=["sqlite", "one process", "two processes"])
+@pytest.fixture(params=["one process", "two processes"])
 def several(request, tmp_path):
-    """Clients of one Stoker, or of two on one database."""
-    if request.param == "sqlite":
+    """Clients of one Stoker on SQLite, or of two on one PostgreSQL."""
+    if request.param == "one process":
         with served(tmp_path) as running:
             yield [Zaqar(running)] * CLIENTS
         return
@@ -33,12 +33,9 @@ def several(request, tmp_path):
     with (
         databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
         served(tmp_path / "a", *SHARED_SECRET, database=url) as first,
+        served(tmp_path / "b", *SHARED_SECRET, database=url, login_of=first) as second,
     ):
-        if request.param == "one process":
-            yield [Zaqar(first)] * CLIENTS
-            return
-        with served(tmp_path / "b", *SHARED_SECRET, database=url, login_of=first) as second:
-            yield [Zaqar(first), Zaqar(second)] * (CLIENTS // 2)
+        yield [Zaqar(first), Zaqar(second)] * (CLIENTS // 2)
 
 
 def test_concurrent_pops_share_no_message(several):

@@ -13,6 +13,7 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from stoker.identity import ec2
 from stoker.model.errors import Unauthorized
+from support.signatures import sign_v4
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 SECRET = "s3cret"
@@ -31,26 +32,10 @@ def v2(**params: str) -> ec2.Request:
 
 
 def v4(verb: str = "GET", body: bytes = b"", **params: str) -> ec2.Request:
-    headers = {
-        "Host": "stoker.example:8004",
-        "X-Amz-Date": "20260304T050607Z",
-        "Authorization": "AWS4-HMAC-SHA256 Credential=key/20260304/here/heat/aws4_request,"
-        "SignedHeaders=host;x-amz-date,Signature=",
-    }
-    hashed = hashlib.sha256(body).hexdigest()
-    signature = Ec2Signer(SECRET).generate(
-        {
-            "verb": verb,
-            "host": "stoker.example:8004",
-            "path": "/cfn/v1/",
-            "params": dict(params),
-            "headers": headers,
-            "body_hash": hashed,
-        }
-    )
-    lower = {name.lower(): value for name, value in headers.items()}
-    lower["authorization"] += signature
-    return ec2.Request(verb, "stoker.example:8004", "/cfn/v1/", params, signature, lower, hashed)
+    host = "stoker.example:8004"
+    headers = {name.lower(): value for name, value in sign_v4(host, "key", SECRET, params, NOW, verb, body).items()}
+    signature = headers["authorization"].rpartition("=")[2]
+    return ec2.Request(verb, host, "/cfn/v1/", params, signature, headers, hashlib.sha256(body).hexdigest())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from keystoneauth1.session import Session
 
 from support.accounts import Account
 from support.agents import own_agent
@@ -54,8 +53,9 @@ def project(keystone: Keystone) -> str:
 
 
 @pytest.fixture
-def member(keystone: Keystone, project: str) -> Session:
-    return keystone.session(("a-member", "secret"), "people")
+def member(keystone: Keystone, stoker: Served, project: str) -> Account:
+    token = keystone.session(("a-member", "secret"), "people").get_token()
+    return Account(stoker, "a-member", "", project, str(token))
 
 
 def stacks(stoker: Served, project: str, token: str | None, verb: str = "GET", body: object = None) -> Answer:
@@ -91,7 +91,7 @@ def test_roles_of_keystone_apply(stoker, keystone, project, member):
     reader = keystone.session(("a-reader", "secret"), "people").get_token()
     assert stacks(stoker, project, reader).status == 200
     assert stacks(stoker, project, reader, "POST", asked).status == 403
-    assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
+    member.create_stack("roles", TEMPLATE)
     other = keystone.session(("nobody", "secret"), "elsewhere").get_token()
     assert stacks(stoker, project, other).status == 403
 
@@ -178,13 +178,9 @@ def test_cached_tokens_are_valid_while_keystone_is_unavailable(keystone, project
 
 
 def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, member):
-    machine = server()
-    machine["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
-    asked = {"stack_name": "polled", "template": template({"server": machine})}
-    stack = stacks(stoker, project, member.get_token(), "POST", asked).body["stack"]["id"]
-    path = f"/v1/{project}/stacks/polled/{stack}"
-    headers = {"X-Auth-Token": str(member.get_token())}
-    metadata = stoker.request("GET", f"{path}/resources/server/metadata", headers=headers).body["metadata"]
+    machine = server(software_config_transport="POLL_SERVER_CFN")
+    stack = member.create_stack("polled", template({"server": machine}))
+    metadata = member.heat("GET", f"{stack}/resources/server/metadata").body["metadata"]
     section = metadata["os-collect-config"]["cfn"]
     said = {"Action": "DescribeStackResource", "StackName": "polled", "LogicalResourceId": "server"}
     poll = signed(stoker, section["access_key_id"], section["secret_access_key"], **said)
@@ -195,7 +191,7 @@ def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, me
         assert (other.status, b"AccessDenied" in other.raw) == (403, True)
     finally:
         keystone.start()
-    assert stoker.request("DELETE", path, headers=headers).status == 204
+    assert member.heat("DELETE", stack).status == 204
     assert stoker.request("GET", poll).status == 403
 
 
@@ -205,10 +201,9 @@ def test_an_agent_logs_in_at_keystone(stoker, keystone, project, member, request
     name = f"{kind}-{metadata.lower()}"
     signals = {signal.lower(): signal for signal in ("HEAT_SIGNAL", "ZAQAR_SIGNAL", "CFN_SIGNAL")}
     script = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
-    owner = Account(stoker, "a-member", str(member.get_user_id()), project, str(member.get_token()))
-    stack = owner.create_stack(name, greetings(metadata, signals, script=script, machine=f"machine-{name}"))
-    stoker.until(lambda: owner.outputs(stack)["agent"] is not None, 60)
-    known = sections(owner, stack)
+    stack = member.create_stack(name, greetings(metadata, signals, script=script, machine=f"machine-{name}"))
+    stoker.until(lambda: member.outputs(stack)["agent"] is not None, 60)
+    known = sections(member, stack)
     assert [section["auth_url"] for section in known.values()] == [keystone.url]
     with ExitStack() as running:
         if kind == "own":
@@ -217,9 +212,9 @@ def test_an_agent_logs_in_at_keystone(stoker, keystone, project, member, request
         else:
             heat_agents = request.getfixturevalue("heat_agents")
             agent = running.enter_context(upstream_agent(tmp_path, heat_agents, known))
-        stoker.until(lambda: owner.stack(stack)["stack_status"] != "CREATE_IN_PROGRESS", 120)
-        assert owner.stack(stack)["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
-    said = owner.outputs(stack)
+        stoker.until(lambda: member.stack(stack)["stack_status"] != "CREATE_IN_PROGRESS", 120)
+        assert member.stack(stack)["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
+    said = member.outputs(stack)
     assert {name: said[name] for name in signals} == {name: name for name in signals}
 
 

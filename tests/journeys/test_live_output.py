@@ -111,9 +111,8 @@ def test_progress_uses_the_transport_of_the_result(tmp_path):
     """One run after the other; ``agent/test_live`` has the transports that take nothing but a result."""
     transports = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
     script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/$name; do sleep 0.05; done\n"
-    machine_resource = server("m")
-    machine_resource["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
-    resources = {"server": machine_resource, "config": config(script, inputs=("name",))}
+    machine = server("m", software_config_transport="POLL_SERVER_CFN")
+    resources = {"server": machine, "config": config(script, inputs=("name",))}
     for before, name in zip(((), *((name,) for name in transports)), transports, strict=False):
         resources[name] = deployment(after=before, signal_transport=name, name=name, input_values={"name": name})
     outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}

@@ -12,13 +12,18 @@ from stoker.work import Work
 from support.http_stub import Asked, Said, answering
 
 
-def test_webhooks_that_hang_do_not_delay_other_jobs(store, monkeypatch):
+def test_webhooks_that_hang_delay_neither_other_jobs_nor_other_projects(store, monkeypatch):
     monkeypatch.setattr(webhooks, "_PATIENCE", 60.0)
-    called, released, other = threading.Semaphore(0), threading.Event(), threading.Event()
+    called, released = threading.Semaphore(0), threading.Event()
+    other, told = threading.Event(), threading.Event()
 
     def hang(_: Asked) -> Said:
         called.release()
         released.wait(60)
+        return Said()
+
+    def tell(_: Asked) -> Said:
+        told.set()
         return Said()
 
     work = Work(store)
@@ -28,20 +33,22 @@ def test_webhooks_that_hang_do_not_delay_other_jobs(store, monkeypatch):
     messaging = Messaging(work, SubscriptionService(targets), SignedUrls(b"secret"))
     work.start()
 
-    def subscribe(tx, url: str) -> None:
-        queue = messaging.lock_or_create(tx, "project", "q")
-        for n in range(20):
-            messaging.subscriptions.subscribe(tx, queue, {"subscriber": f"{url}/{n}"})
-        messaging.post(tx, "project", "q", [1])
+    def subscribe(tx, project: str, *urls: str) -> None:
+        queue = messaging.lock_or_create(tx, project, "q")
+        for url in urls:
+            messaging.subscriptions.subscribe(tx, queue, {"subscriber": url})
+        messaging.post(tx, project, "q", [1])
 
     with ExitStack() as cleanup:
-        hook = cleanup.enter_context(answering(hang))
+        hook, listening = (cleanup.enter_context(answering(answer)) for answer in (hang, tell))
         cleanup.callback(work.stop)
         cleanup.callback(released.set)
-        store.write(lambda tx: subscribe(tx, hook.url))
+        store.write(lambda tx: subscribe(tx, "project", *(f"{hook.url}/{n}" for n in range(20))))
         assert all(called.acquire(timeout=60) for _ in range(2))
+        store.write(lambda tx: subscribe(tx, "another", listening.url))
         store.write(lambda tx: work.defer(tx, "other", "key", {}))
         assert other.wait(60)
-        assert not released.is_set()
+        assert told.wait(60)
+        assert not called.acquire(blocking=False), "two of a project at a time"
         released.set()
         assert all(called.acquire(timeout=60) for _ in range(18))

@@ -47,9 +47,7 @@ resources:
 
 
 def governed(policy: Any = None, **more: Any) -> dict[str, Any]:
-    made = server()
-    made["properties"] |= {**({} if policy is None else {"deployment_policy": policy}), **more}
-    return made
+    return server(**({} if policy is None else {"deployment_policy": policy}), **more)
 
 
 def add(heat: World, policy: Any = None, **more: Any) -> None:

@@ -31,7 +31,7 @@ class Account(HeatClient):
 def create_project(stoker: Served, name: str | None = None) -> str:
     """Create a project and return its id."""
     body = {"project": {"name": name or f"project-{uuid.uuid4().hex[:8]}"}}
-    answer = _identity(stoker, "POST", "/projects", body)
+    answer = stoker.identity("POST", "/projects", body)
     assert answer.status == 201, answer.raw
     return str(answer.body["project"]["id"])
 
@@ -40,12 +40,12 @@ def create_account(stoker: Served, *roles: str, project: str | None = None, name
     """Create a user with ``roles`` in ``project`` (default: the administrator's) and log in."""
     project = project or stoker.project
     name = name or f"{'-'.join(roles) or 'nobody'}-{uuid.uuid4().hex[:8]}"
-    answer = _identity(stoker, "POST", "/users", {"user": {"name": name, "password": PASSWORD}})
+    answer = stoker.identity("POST", "/users", {"user": {"name": name, "password": PASSWORD}})
     assert answer.status == 201, answer.raw
     user_id = str(answer.body["user"]["id"])
-    role_ids = {role["name"]: role["id"] for role in _identity(stoker, "GET", "/roles").body["roles"]}
+    role_ids = {role["name"]: role["id"] for role in stoker.identity("GET", "/roles").body["roles"]}
     for role in roles:
-        granted = _identity(stoker, "PUT", f"/projects/{project}/users/{user_id}/roles/{role_ids[role]}")
+        granted = stoker.identity("PUT", f"/projects/{project}/users/{user_id}/roles/{role_ids[role]}")
         assert granted.status == 204, granted.raw
     return Account(stoker, name, user_id, project, log_in(stoker, name, PASSWORD, project))
 
@@ -53,13 +53,6 @@ def create_account(stoker: Served, *roles: str, project: str | None = None, name
 def log_in(stoker: Served, name: str, password: str, project: str | None) -> str:
     """Return a token of the user, scoped to the project, or unscoped for None."""
     user = {"name": name, "domain": {"id": "default"}, "password": password}
-    auth: dict[str, Any] = {"identity": {"methods": ["password"], "password": {"user": user}}}
-    if project is not None:
-        auth["scope"] = {"project": {"id": project}}
-    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    answer = stoker.log_in(user, project and {"project": {"id": project}})
     assert answer.status == 201, answer.raw
     return str(answer.headers["X-Subject-Token"])
-
-
-def _identity(stoker: Served, verb: str, path: str, body: Any = None) -> Answer:
-    return stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": stoker.token})

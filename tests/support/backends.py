@@ -65,8 +65,7 @@ def greetings(
 
     The input ``who`` of a deployment is its name by default, and the output ``said`` is an output of the stack.
     """
-    host = server(machine)
-    host["properties"] |= {"software_config_transport": metadata, **properties}
+    host = server(machine, software_config_transport=metadata, **properties)
     resources = {"server": host, "config": config(script, inputs=("who",), outputs=("said",))}
     outputs: dict[str, Any] = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
     for name, signal in signals.items():
@@ -135,6 +134,12 @@ class QueueAgent:
         """Post a message and return the status."""
         url, headers = self.login
         return ask("POST", f"{url}/v2/queues/{queue}/messages", {"messages": [{"body": body}]}, headers).status
+
+
+def read_signed_queue(section: Mapping[str, str], **changes: str) -> Answer:
+    """Read a queue by the signed URL in a section of an agent's configuration. ``changes``: of the headers."""
+    url = f"{section['messaging_url']}/v2/queues/{section['queue_id']}/messages?echo=true"
+    return ask("GET", url, headers={**signature_headers(section), **changes})
 
 
 def until_document(stoker: Served, url: str, who: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import base64
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from support.accounts import Account
@@ -38,9 +37,9 @@ def fill_project(owner: Account) -> Contents:
     """Create all objects. ``owner`` is a member of an empty project."""
     secret, hidden = f"secret-{uuid.uuid4().hex}", f"hidden-{uuid.uuid4().hex}"
     server, key = _enroll(owner)
-    config = _create(owner, "/software_configs", "software_config", name=_NAME, group="script", config=f"# {secret}")
+    config = owner.create("software_configs", name=_NAME, group="script", config=f"# {secret}")
     run = {"config_id": config["id"], "input_values": {"i": secret}}
-    deployment = _create(owner, "/software_deployments", "software_deployment", server_id=server, **run)
+    deployment = owner.create("software_deployments", server_id=server, **run)
     waiting = {"status": "IN_PROGRESS", "status_reason": secret}
     assert owner.heat("PUT", f"/software_deployments/{deployment['id']}", waiting).status == 200
     assert owner.heat("POST", "/checks", {"servers": [server]}).status == 202
@@ -52,13 +51,13 @@ def fill_project(owner: Account) -> Contents:
         "config_id": deployment["config_id"],
         "deployment_id": deployment["id"],
         "stream": "stdout",
-        "trigger_id": _create(owner, "/software_triggers", "software_trigger", **trigger)["id"],
-        "schedule_id": _create(owner, "/software_schedules", "software_schedule", **schedule)["id"],
+        "trigger_id": owner.create("software_triggers", **trigger)["id"],
+        "schedule_id": owner.create("software_schedules", **schedule)["id"],
         **_artifacts(owner, secret),
         "server": server,
         "server_id": server,
-        "enrollment": _create(owner, "/enrollments", "enrollment", limit=2)["id"],
-        "relay": _create(owner, "/relays", "relay", name=_NAME, url="http://relay.example:8005")["id"],
+        "enrollment": owner.create("enrollments", limit=2)["id"],
+        "relay": owner.create("relays", name=_NAME, url="http://relay.example:8005")["id"],
         **stack,
         **_identity(owner),
         **_queue(owner, secret),
@@ -75,7 +74,7 @@ def fill_project(owner: Account) -> Contents:
 
 def _artifacts(owner: Account, secret: str) -> dict[str, str]:
     content = base64.b64encode(f"#!/bin/sh\n# {secret}\n".encode()).decode()
-    hook = _create(owner, "/hooks", "hook", name=_NAME, content=content)
+    hook = owner.create("hooks", name=_NAME, content=content)
     text = (
         f"stoker_catalog_version: 1\nname: {_NAME}\nversion: 1\ndescription: {secret}\ngroup: script\n"
         "config: '#!/bin/sh'\n"
@@ -173,11 +172,6 @@ def _objects(owner: Account, secret: str) -> dict[str, str]:
     _ok(owner.request("PUT", container, b""))
     _ok(owner.request("PUT", f"{container}/object", secret.encode()))
     return {"account": f"AUTH_{owner.project}", "container": _NAME, "object": "object"}
-
-
-def _create(owner: Account, path: str, noun: str, **body: Any) -> dict[str, Any]:
-    created: dict[str, Any] = _ok(owner.heat("POST", path, body)).body[noun]
-    return created
 
 
 def _ok(answer: Answer) -> Answer:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from support.server import Served
+from support.server import Answer, Served
 
 #: Seconds that an answer may take before the test fails.
 PATIENCE = 60.0
@@ -27,6 +28,26 @@ class RawAnswer:
     @property
     def body(self) -> Any:
         return json.loads(self.raw)
+
+
+def request(
+    stoker: Served, verb: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """Send a request byte by byte as it is written, and return the answer: of an event stream, the head alone."""
+    connection = http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=PATIENCE)
+    sent = dict(headers or {})
+    try:
+        connection.putrequest(verb, path, skip_host="Host" in sent, skip_accept_encoding=True)
+        for name, value in sent.items():
+            connection.putheader(name, value.encode(errors="surrogateescape"))
+        if data is not None:
+            connection.putheader("Content-Length", str(len(data)))
+        connection.endheaders(data)
+        answer = connection.getresponse()
+        is_endless = answer.headers.get_content_type() == "text/event-stream"
+        return Answer(answer.status, answer.headers, b"" if is_endless else answer.read())
+    finally:
+        connection.close()
 
 
 def connect(stoker: Served, source: str = "127.0.0.1") -> socket.socket:

@@ -206,8 +206,18 @@ class Served(HeatClient):
         variables = {**self.environment, **changes}
         user = {"name": variables["OS_USERNAME"], "domain": {"name": "Default"}, "password": variables["OS_PASSWORD"]}
         scope = {"project": {"name": variables["OS_PROJECT_NAME"], "domain": {"name": "Default"}}}
-        auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
-        return self.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+        return self.log_in(user, scope)
+
+    def log_in(self, user: Mapping[str, Any], scope: Any = None, **headers: str) -> Answer:
+        """Log in with a password. ``user`` has the password, and an id or a name with a domain."""
+        auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
+        body = {"auth": {**auth, **({} if scope is None else {"scope": scope})}}
+        return self.request("POST", "/identity/v3/auth/tokens", body, headers)
+
+    def identity(self, verb: str, path: str, body: Any = None, *, token: str = "", subject: str = "") -> Answer:
+        """Call the identity API, by default with the administrator's token. ``subject`` is the token that is meant."""
+        headers = {"X-Auth-Token": token or self.token, **({"X-Subject-Token": subject} if subject else {})}
+        return self.request(verb, f"/identity/v3{path}", body, headers)
 
     @property
     def token(self) -> str:
@@ -217,8 +227,7 @@ class Served(HeatClient):
 
     @cached_property
     def project(self) -> str:
-        headers = {"X-Auth-Token": self.token, "X-Subject-Token": self.token}
-        return str(self.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["project"]["id"])
+        return str(self.identity("GET", "/auth/tokens", subject=self.token).body["token"]["project"]["id"])
 
     def heat(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
         return self.request(verb, f"/v1/{self.project}{path}", body, {"X-Auth-Token": self.token, **headers})

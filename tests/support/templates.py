@@ -38,9 +38,9 @@ def config(text: str = "#!/bin/sh\necho", *, inputs: tuple[str, ...] = (), outpu
     }
 
 
-def server(name: str = "machine") -> dict[str, Any]:
+def server(name: str = "machine", **properties: Any) -> dict[str, Any]:
     """Return a deployed server."""
-    return {"type": "OS::Heat::DeployedServer", "properties": {"name": name}}
+    return define("OS::Heat::DeployedServer", name=name, **properties)
 
 
 def deployment(config: str = "config", server: str = "server", *, after: tuple[str, ...] = (), **properties: Any):
