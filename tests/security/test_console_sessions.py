@@ -59,11 +59,6 @@ def test_no_page_contains_a_token(browser, member):
     assert re.findall(r"[0-9a-f]{64}", page) == [browser.csrf]
 
 
-def test_the_cookie_opens_no_api_outside_the_console(browser, member):
-    headers = {**browser.headers, "X-Stoker-CSRF": browser.csrf}
-    assert member.stoker.request("GET", f"/v1/{member.project}/stacks", headers=headers).status == 401
-
-
 @pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 def test_no_method_works_without_the_csrf_token(browser, member, verb):
     path = f"/v1/{member.project}/software_configs/absent"
@@ -72,14 +67,12 @@ def test_no_method_works_without_the_csrf_token(browser, member, verb):
         assert browser.api(verb, path, **{"X-Stoker-CSRF": header}).status in (401, 405)
 
 
-def test_the_csrf_token_of_another_session_is_refused(browser, member):
+def test_only_the_cookie_and_its_csrf_token_open_the_api_of_the_console(browser, member):
     other = signed_in(member)
-    assert stacks_of(browser, member.project, **{"X-Stoker-CSRF": other.csrf}).status == 401
-
-
-def test_other_credentials_do_not_count_below_the_console(browser, member):
-    browser.csrf = ""
-    assert stacks_of(browser, member.project, **{"X-Auth-Token": member.token}).status == 401
+    for headers in ({"X-Stoker-CSRF": other.csrf}, {"X-Stoker-CSRF": "", "X-Auth-Token": member.token}):
+        assert stacks_of(browser, member.project, **headers).status == 401
+    headers = {**browser.headers, "X-Stoker-CSRF": browser.csrf}
+    assert member.stoker.request("GET", f"/v1/{member.project}/stacks", headers=headers).status == 401
 
 
 def test_a_changed_cookie_is_no_session(browser, member):
@@ -151,9 +144,7 @@ def test_a_sign_out_ends_the_session_for_every_copy_of_the_cookie(browser, membe
 def test_a_disabled_user_has_no_session(stoker):
     account = create_account(stoker, "member")
     browser = signed_in(account)
-    body = {"user": {"enabled": False}}
-    path = f"/identity/v3/users/{account.user_id}"
-    assert stoker.request("PATCH", path, body, {"X-Auth-Token": stoker.token}).status == 200
+    assert stoker.identity("PATCH", f"/users/{account.user_id}", {"user": {"enabled": False}}).status == 200
     assert stacks_of(browser, account.project).status == 401
     assert browser.get("").headers["location"] == "sign-in"
 
@@ -204,8 +195,8 @@ def test_failed_logins_are_limited_and_recorded(tmp_path):
         assert name.encode() not in answers[0].raw
         assert "set-cookie" in answers[0].headers
         assert "stoker-console" not in browser.cookies
-        refused = site.request("GET", f"/v1/{site.project}/audit/site", headers={"X-Auth-Token": site.token}).body
-        assert [entry["actor"] for entry in refused["audit"] if entry["outcome"] == "REFUSED"][:1] == [name]
+        refused = [entry["actor"] for entry in read_site_audit(site) if entry["outcome"] == "REFUSED"]
+        assert refused[:1] == [name]
 
 
 def test_a_link_of_another_site_keeps_the_session(browser, member):
@@ -217,12 +208,16 @@ def test_a_link_of_another_site_keeps_the_session(browser, member):
     assert browser.get(path, **{"Sec-Fetch-Site": "same-origin"}).status == 200
 
 
+def script_of(page: Answer) -> str:
+    """The path of the script of a page, below the console's."""
+    match = re.search(rb'src="../../(assets/[^"]*\.js)"', page.raw)
+    assert match is not None
+    return match[1].decode()
+
+
 def test_pages_and_files_have_a_strict_content_policy(browser, member):
     pages = [browser.get(path) for path in ("sign-in", "", f"p/{member.project}/")]
-    script = re.search(rb'src="([^"]*\.js)"', pages[-1].raw)
-    assert script is not None
-    assert script[1].startswith(b"../../assets/")
-    for answer in (*pages, browser.get(script[1].decode().removeprefix("../../"))):
+    for answer in (*pages, browser.get(script_of(pages[-1]))):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
         assert "frame-ancestors 'none'" in policy
@@ -233,10 +228,7 @@ def test_pages_and_files_have_a_strict_content_policy(browser, member):
 
 
 def test_files_are_cached_for_ever_and_compressed(browser, member):
-    script = re.search(rb'src="../../(assets/[^"]*\.js)"', browser.get(f"p/{member.project}/").raw)
-    assert script is not None
-    path = script[1].decode()
-    sizes = []
+    path, sizes = script_of(browser.get(f"p/{member.project}/")), []
     for accepted, coding in (("gzip, deflate, br", "br"), ("gzip", "gzip"), ("identity", None)):
         answer = browser.get(path, **{"Accept-Encoding": accepted})
         assert (answer.status, answer.headers.get("content-encoding")) == (200, coding)
@@ -244,34 +236,27 @@ def test_files_are_cached_for_ever_and_compressed(browser, member):
         sizes.append(len(answer.raw))
     assert sizes == sorted(sizes)
     assert sizes[1] < 70_000
-    assert browser.get("assets/absent.js").status == 404
-    assert browser.get("assets/..%2f..%2findex.html").status == 404
-
-
-def test_a_session_is_valid_in_every_process_of_the_site(browser, member):
-    """The cookie holds the token, encrypted with a key of the site: after a restart, the session goes on."""
-    stoker: Served = member.stoker
-    stoker.stop()
-    stoker.restart()
-    assert stacks_of(browser, member.project).status == 200
+    for absent in ("assets/absent.js", "assets/..%2f..%2findex.html"):
+        assert browser.get(absent).status == 404
 
 
 def code_of(account: Account) -> str:
-    headers = {"X-Auth-Token": account.token}
-    answer = account.stoker.request("POST", f"/v1/{account.project}/console_codes", headers=headers)
-    assert answer.status == 201, answer.raw
-    return str(answer.body["console_code"]["code"])
+    return str(account.create("console_codes")["code"])
 
 
-def enter(browser: Browser, code: str) -> Answer:
+def enter(browser: Browser, code: str, csrf: str = "") -> Answer:
     """Do what the script of the page does."""
+    return browser.post("enter", {"code": code, "csrf": csrf or enter_token(browser)})
+
+
+def enter_token(browser: Browser) -> str:
     match = re.search(rb'name="stoker-csrf" content="(\w+)"', browser.get("enter").raw)
     assert match is not None
-    return browser.post("enter", {"code": code, "csrf": match[1].decode()})
+    return match[1].decode()
 
 
 @pytest.mark.parametrize("account", ["member", "reader"])
-def test_a_one_time_code_signs_in_once(stoker, account, request):
+def test_a_one_time_code_signs_in_once_and_is_in_no_log_and_no_url(stoker, account, request):
     user = request.getfixturevalue(account)
     code, browser = code_of(user), Browser(stoker)
     answer = enter(browser, code)
@@ -281,41 +266,43 @@ def test_a_one_time_code_signs_in_once(stoker, account, request):
     assert stacks_of(browser, user.project).status == 200
     for again in (Browser(stoker), browser):
         assert enter(again, code).status == 401
-    assert "stoker-console" not in Browser(stoker).cookies
+    assert code not in stoker.output
+    page = Browser(stoker).get(f"enter?code={code}")
+    assert page.headers["referrer-policy"] == "no-referrer"
+    assert code.encode() not in page.raw
 
 
-def test_a_code_that_was_used_is_refused_by_every_process(stoker, member):
+def test_sessions_and_used_codes_are_known_to_every_process_of_the_site(stoker, browser, member):
+    """The cookie holds the token, encrypted with a key of the site: after a restart, the session goes on."""
     code = code_of(member)
     assert enter(Browser(stoker), code).status == 200
     stoker.stop()
     stoker.restart()
+    assert stacks_of(browser, member.project).status == 200
     assert enter(Browser(stoker), code).status == 401
     reasons = [entry["reason"] for entry in read_site_audit(stoker) if entry["actor"] == member.name]
     assert any("one-time code was used before" in reason for reason in reasons)
 
 
 def read_site_audit(stoker: Served) -> list[dict[str, str]]:
-    answer = stoker.request("GET", f"/v1/{stoker.project}/audit/site", headers={"X-Auth-Token": stoker.token})
-    entries: list[dict[str, str]] = answer.body["audit"]
+    entries: list[dict[str, str]] = stoker.heat("GET", "/audit/site").body["audit"]
     return entries
 
 
-def test_altered_codes_and_cookies_are_no_codes(stoker, member):
-    browser = signed_in(member)
-    code = code_of(member)
-    for wrong in ("", "x", "é", code[:-6] + "AAAAA=", code[::-1], browser.cookies["stoker-console"], member.token):
+def test_altered_codes_cookies_and_codes_of_an_ended_token_are_no_codes(stoker, member):
+    browser, account = signed_in(member), create_account(stoker, "member")
+    code, ended = code_of(member), code_of(account)
+    assert stoker.identity("DELETE", "/auth/tokens", subject=account.token).status == 204
+    altered = ("", "x", "é", code[:-6] + "AAAAA=", code[::-1])
+    for wrong in (*altered, browser.cookies["stoker-console"], member.token, ended):
         assert enter(Browser(stoker), wrong).status == 401
     browser.cookies["stoker-console"] = code
     assert stacks_of(browser, member.project).status == 401
 
 
 def test_another_site_cannot_sign_a_browser_in_with_a_code(stoker, member):
-    attacker, victim = Browser(stoker), Browser(stoker)
-    attacker.get("enter")
-    match = re.search(rb'name="stoker-csrf" content="(\w+)"', attacker.get("enter").raw)
-    assert match is not None
-    form = {"code": code_of(member), "csrf": match[1].decode()}
-    assert victim.post("enter", form).status == 401
+    victim = Browser(stoker)
+    assert enter(victim, code_of(member), enter_token(Browser(stoker))).status == 401
     page = victim.get("enter", **{"Sec-Fetch-Site": "cross-site"})
     assert b"<script" not in page.raw
     assert b"stoker-csrf" not in page.raw
@@ -328,20 +315,3 @@ def test_a_code_of_another_user_takes_no_window_over(stoker, member, reader):
     assert member.name.encode() in refused.raw
     browser.post("sign-out", {"csrf": browser.csrf})
     assert enter(browser, code).status == 200  # the refusal has not used the code
-
-
-def test_a_code_ends_with_its_token(stoker, member):
-    account = create_account(stoker, "member")
-    code = code_of(account)
-    headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": account.token}
-    assert stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers).status == 204
-    assert enter(Browser(stoker), code).status == 401
-
-
-def test_a_code_is_in_no_log_and_no_url(stoker, member):
-    code = code_of(member)
-    assert enter(Browser(stoker), code).status == 200
-    assert enter(Browser(stoker), code).status == 401
-    assert code not in stoker.output
-    assert Browser(stoker).get("enter").headers["referrer-policy"] == "no-referrer"
-    assert Browser(stoker).get(f"enter?code={code}").raw.count(code.encode()) == 0

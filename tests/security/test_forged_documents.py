@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, own_agent
-from support.backends import ask, signature_headers
+from support.backends import ask, read_signed_queue
 from support.http_stub import Answering, Asked, Said, answering, forward
 from support.server import Served, served, served_on
 from support.templates import config, deployment, server, template
@@ -66,9 +66,8 @@ def evil() -> Iterator[Answering]:
 
 
 def stack_of(machine: str, kind: str, *names: str) -> dict[str, Any]:
-    said = server(machine)
-    said["properties"] |= {"software_config_transport": CARRIERS[kind], "agent": "stoker"}
-    resources: dict[str, Any] = {"server": said, "config": config(SCRIPT, inputs=("who",))}
+    host = server(machine, software_config_transport=CARRIERS[kind], agent="stoker")
+    resources: dict[str, Any] = {"server": host, "config": config(SCRIPT, inputs=("who",))}
     for name in names:
         resources[name] = deployment(signal_transport="CFN_SIGNAL", input_values={"who": name})
     return template(resources, outputs={"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}})
@@ -84,10 +83,7 @@ def document(stoker: Served, stack: str, *names: str) -> dict[str, Any]:
             got = ask("GET", known["request"]["metadata_url"])
             found[:] = [got.body] if got.raw else []
         else:
-            said = known["zaqar"]
-            url = f"{said['messaging_url']}/v2/queues/{said['queue_id']}/messages?echo=true"
-            got = ask("GET", url, headers=signature_headers(said))
-            found[:] = [each["body"] for each in got.body["messages"]]
+            found[:] = [each["body"] for each in read_signed_queue(known["zaqar"]).body["messages"]]
         said = [each["inputs"] for each in found[-1]["deployments"]] if found else []
         whom = [entry["value"] for inputs in said for entry in inputs if entry["name"] == "who"]
         return sorted(whom) == sorted(names)
@@ -233,9 +229,8 @@ def test_a_site_may_require_that_agents_verify(tmp_path) -> None:
         def made(agent: str | None, transport: str | None = "POLL_TEMP_URL") -> Any:
             name = f"s-{uuid.uuid4().hex[:8]}"
             said = stack_of(name, "object", "one")
-            said["resources"]["server"]["properties"] = {"name": name, "software_config_transport": transport}
-            if agent:
-                said["resources"]["server"]["properties"]["agent"] = agent
+            more = {"agent": agent} if agent else {}
+            said["resources"]["server"] = server(name, software_config_transport=transport, **more)
             return stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
 
         def path(answer: Any) -> str:

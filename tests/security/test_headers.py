@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hmac
 import time
 import uuid
-from hashlib import sha256
 from urllib.parse import quote, unquote
 
 import pytest
 
-from support.accounts import PASSWORD
+from stoker.objects import tempurl
 
 SCRIPT = b"<script>fetch('/v1/')</script>"
 KEY = "horse staple battery"
@@ -34,9 +32,8 @@ def put(member, container, name: str, kind: str, **headers: str) -> str:
 
 def signed(path: str) -> str:
     expires = int(time.time()) + 600
-    text = f"GET\n{expires}\n{unquote(path).removeprefix('/object-store')}"
-    signature = hmac.new(KEY.encode(), text.encode(), sha256)
-    return f"{path}?temp_url_sig={signature.hexdigest()}&temp_url_expires={expires}"
+    signature = tempurl.sign(KEY, "GET", unquote(path).removeprefix("/object-store"), expires)
+    return f"{path}?temp_url_sig={signature}&temp_url_expires={expires}"
 
 
 ACTIVE = [
@@ -80,13 +77,11 @@ def test_passive_content_may_be_displayed(stoker, member, container):
 
 
 def test_answers_with_secrets_are_not_cached(stoker, member):
-    user = {"name": member.name, "domain": {"id": "default"}, "password": PASSWORD}
-    auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
     credential = f"/identity/v3/users/{member.user_id}/application_credentials"
     created = member.heat("POST", "/servers", {"name": f"s-{uuid.uuid4().hex[:8]}"})
     enrolled = {"token": created.body["enrollment"]["token"], "instance": "i"}
     answers = {
-        "login": stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth}),
+        "login": stoker.login(),
         "refused login": stoker.request("POST", "/identity/v3/auth/tokens", {}),
         "credential": member.request("POST", credential, {"application_credential": {"name": uuid.uuid4().hex}}),
         "enrollment": created,

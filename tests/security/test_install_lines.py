@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -135,14 +136,17 @@ def enroll(stoker, name):
     return stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]
 
 
+def enroll_agent(stoker, machine, *words, **given):
+    """Run the agent's own command, with which the line ends."""
+    command = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **given)
+
+
 def test_an_agent_does_not_trust_another_ca(stoker, machine, tmp_path):
     """The one that the line brought is the only one that counts."""
     other = Authority(tmp_path / "other")
     token = enroll(stoker, "web2")["token"]
-    words = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root)]
-    refused = subprocess.run(
-        [*words, "--ca-file", str(other.file)], input=token, capture_output=True, text=True, timeout=60, check=False
-    )
+    refused = enroll_agent(stoker, machine, "--ca-file", str(other.file), input=token)
     assert refused.returncode == 1
     assert "CERTIFICATE_VERIFY_FAILED" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
@@ -195,12 +199,7 @@ def test_users_need_sudo_unless_the_root_is_private(machine, user, uses_sudo):
 
 def test_the_agent_refuses_a_token_on_its_command_line(stoker, machine):
     token = enroll(stoker, "web3")["token"]
-    words = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root)]
-    words += ["--ca-file", str(stoker.ca_file)]
-
-    def run(*more, **given):
-        return subprocess.run([*words, *more], capture_output=True, text=True, timeout=60, check=False, **given)
-
+    run = partial(enroll_agent, stoker, machine, "--ca-file", str(stoker.ca_file))
     refused = run("--token", token)
     assert refused.returncode == 1
     assert all(remedy in refused.stderr for remedy in ("standard input", "--token-file", "STOKER_TOKEN"))

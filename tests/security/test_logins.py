@@ -22,8 +22,7 @@ def guarded(tmp_path_factory):
 
 def log_in(stoker: Served, name: str, password: str, address: str):
     user = {"name": name, "domain": {"id": "default"}, "password": password}
-    body = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
-    return stoker.request("POST", "/identity/v3/auth/tokens", body, {"X-Forwarded-For": address})
+    return stoker.log_in(user, **{"X-Forwarded-For": address})
 
 
 def test_many_logins_at_a_time_are_harmless(guarded):
@@ -72,17 +71,12 @@ def test_forwarded_addresses_before_the_trusted_proxy_are_ignored(guarded):
 
 
 def test_short_passwords_are_refused(guarded):
-    headers = {"X-Auth-Token": guarded.token}
-    body = {"user": {"name": "weak", "password": "x" * 11}}
-    answer = guarded.request("POST", "/identity/v3/users", body, headers)
+    answer = guarded.identity("POST", "/users", {"user": {"name": "weak", "password": "x" * 11}})
     assert (answer.status, "12" in answer.body["error"]["message"]) == (400, True)
-    made = guarded.request("POST", "/identity/v3/users", {"user": {"name": "good", "password": "x" * 12}}, headers)
+    made = guarded.identity("POST", "/users", {"user": {"name": "good", "password": "x" * 12}})
     assert made.status == 201
-    user = made.body["user"]["id"]
-    for verb, path, body in (
-        ("PATCH", f"/identity/v3/users/{user}", {"user": {"password": "short"}}),
-        ("POST", f"/identity/v3/users/{user}/password", {"user": {"password": "short", "original_password": "x" * 12}}),
-    ):
-        account = log_in(guarded, "good", "x" * 12, "10.5.0.1")
-        token = headers if verb == "PATCH" else {"X-Auth-Token": account.headers["X-Subject-Token"]}
-        assert guarded.request(verb, path, body, token).status == 400
+    user = f"/users/{made.body['user']['id']}"
+    assert guarded.identity("PATCH", user, {"user": {"password": "short"}}).status == 400
+    token = log_in(guarded, "good", "x" * 12, "10.5.0.1").headers["X-Subject-Token"]
+    change = {"user": {"password": "short", "original_password": "x" * 12}}
+    assert guarded.identity("POST", f"{user}/password", change, token=token).status == 400

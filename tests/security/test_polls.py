@@ -47,11 +47,3 @@ def test_a_weak_etag_equals_the_strong_one(stoker):
     for sent in (f"W/{etag}", f'"other", W/{etag}', etag):
         assert agent.document(etag=sent).status == 304
     assert agent.document(etag='W/"other"').status == 200
-
-
-def test_an_impossible_server_id_is_refused(reader):
-    long = "x" * 37
-    for path in (f"/software_deployments/metadata/{long}", f"/software_deployments?server_id={long}"):
-        answer = reader.heat("GET", path)
-        assert answer.status == 400
-        assert "at most 36 characters" in answer.body["error"]["message"]

@@ -58,17 +58,8 @@ def test_the_filter_of_types_matches_their_beginning(reader):
     assert listed
     assert all(name.startswith("OS::Heat::Soft") for name in listed)
     assert reader.heat("GET", "/resource_types?name=Heat").body["resource_types"] == []
-
-
-def test_an_unsupported_expression_is_refused_with_a_remedy(reader):
-    answer = reader.heat("GET", "/resource_types?name=x(%3F!y)")
-    assert answer.status == 400
-    assert "look-ahead" in answer.body["error"]["message"]
-    constraint = {"type": "string", "constraints": [{"allowed_pattern": r"(a)\1"}]}
-    answer = reader.heat("POST", "/validate", {"template": template(parameters={"p": constraint})})
-    assert answer.status == 400
-    assert "parameters.p.constraints[0].allowed_pattern" in answer.body["error"]["message"]
-    assert "back-reference" in answer.body["error"]["message"]
+    refused = reader.heat("GET", "/resource_types?name=x(%3F!y)")
+    assert (refused.status, "look-ahead" in refused.body["error"]["message"]) == (400, True)
 
 
 def test_many_large_expressions_are_refused_together(stoker, reader):

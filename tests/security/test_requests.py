@@ -116,11 +116,11 @@ def test_unfinished_bodies_are_bounded(stoker, reader):
 
 def test_a_long_list_is_sent_in_pieces(stoker, member):
     """20 MB of deployments, three times at once, to a client that does not read at first."""
-    config = member.heat("POST", "/software_configs", {"group": "script"}).body["software_config"]["id"]
+    config = member.create("software_configs", group="script")["id"]
     body = {"config_id": config, "server_id": "long-list", "input_values": {"x": "y" * (MIB // 4)}}
     for _ in range(300):  # after many small ones, a page must not be as many large ones
-        assert member.heat("POST", "/software_deployments", {**body, "input_values": {}}).status == 200
-    made = [member.heat("POST", "/software_deployments", body).body["software_deployment"]["id"] for _ in range(80)]
+        member.create("software_deployments", **{**body, "input_values": {}})
+    made = [member.create("software_deployments", **body)["id"] for _ in range(80)]
     lines = f"GET /v1/{member.project}/software_deployments HTTP/1.1\r\nX-Auth-Token: {member.token}\r\n"
 
     def attack():

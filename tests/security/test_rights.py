@@ -9,7 +9,6 @@ from urllib.parse import quote
 import pytest
 
 from support.accounts import PASSWORD, Account, create_account, create_project, log_in
-from support.server import Answer, Served
 
 IDENTITY = "/identity/v3"
 
@@ -29,10 +28,6 @@ def credential(account: Account, **how: Any) -> str:
     return answer.headers["X-Subject-Token"]
 
 
-def asked(stoker: Served, token: str, verb: str, path: str, body: object = None) -> Answer:
-    return stoker.request(verb, f"{IDENTITY}{path}", body, {"X-Auth-Token": token})
-
-
 @pytest.fixture
 def owner(stoker) -> Account:
     """Member and reader of a project of their own."""
@@ -44,8 +39,8 @@ def test_a_credential_with_some_roles_creates_none_with_all(stoker, owner):
     token = credential(owner, roles=[{"name": "reader"}], unrestricted=True)
     path = f"/users/{owner.user_id}/application_credentials"
     stronger = {"application_credential": {"name": "stronger", "roles": [{"name": "member"}]}}
-    assert asked(stoker, token, "POST", path, stronger).status == 400
-    same = asked(stoker, token, "POST", path, {"application_credential": {"name": "same"}})
+    assert stoker.identity("POST", path, stronger, token=token).status == 400
+    same = stoker.identity("POST", path, {"application_credential": {"name": "same"}}, token=token)
     assert [each["name"] for each in same.body["application_credential"]["roles"]] == ["reader"]
 
 
@@ -53,14 +48,14 @@ def test_a_restricted_credential_cannot_administer(stoker, owner):
     """Neither its project nor, of the site's own administrator, the site."""
     name = f"admin-{uuid.uuid4().hex[:8]}"
     admin = create_account(stoker, "admin", project=create_project(stoker))
-    assert asked(stoker, stoker.token, "PUT", f"/system/users/{admin.user_id}/roles/admin").status == 204
+    assert stoker.identity("PUT", f"/system/users/{admin.user_id}/roles/admin").status == 204
     assert admin.request("GET", f"{IDENTITY}/users").status == 200
     token = credential(admin)
-    assert asked(stoker, token, "GET", "/users").status == 403
-    assert asked(stoker, token, "POST", "/users", {"user": {"name": name, "password": PASSWORD}}).status == 403
+    assert stoker.identity("GET", "/users", token=token).status == 403
+    assert stoker.identity("POST", "/users", {"user": {"name": name, "password": PASSWORD}}, token=token).status == 403
     grant = f"/projects/{admin.project}/users/{owner.user_id}/roles/member"
-    assert asked(stoker, token, "PUT", grant).status == 403
-    assert asked(stoker, credential(admin, unrestricted=True), "GET", "/users").status == 200
+    assert stoker.identity("PUT", grant, token=token).status == 403
+    assert stoker.identity("GET", "/users", token=credential(admin, unrestricted=True)).status == 200
 
 
 def test_a_project_administrator_is_no_site_administrator(stoker, owner):
@@ -118,26 +113,25 @@ def test_a_project_administrator_assigns_roles_in_the_project(stoker, owner):
 def test_a_system_role_makes_a_site_administrator(stoker, owner):
     """With a token for the system, and with one for a project that they administer; with no other, and not any more."""
     grant = f"/system/users/{owner.user_id}/roles/admin"
-    assert asked(stoker, stoker.token, "PUT", grant).status == 204
+    assert stoker.identity("PUT", grant).status == 204
     assert owner.request("GET", f"{IDENTITY}/users").status == 403, "a member's token is for a member's work"
-    user = {"name": owner.name, "domain": {"id": "default"}, "password": PASSWORD}
-    auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": {"system": {"all": True}}}
-    answer = stoker.request("POST", f"{IDENTITY}/auth/tokens", {"auth": auth})
+    user, scope = {"id": owner.user_id, "password": PASSWORD}, {"system": {"all": True}}
+    answer = stoker.log_in(user, scope)
     assert answer.body["token"]["system"] == {"all": True}
     assert [each["name"] for each in answer.body["token"]["roles"]] == ["admin"]
     token = answer.headers["X-Subject-Token"]
-    assert asked(stoker, token, "GET", "/users").status == 200
+    assert stoker.identity("GET", "/users", token=token).status == 200
     assert stoker.request("GET", f"/v1/{owner.project}/stacks", headers={"X-Auth-Token": token}).status == 403
-    assert asked(stoker, token, "DELETE", grant).status == 400, "somebody must stay"
-    [row] = asked(stoker, token, "GET", f"/role_assignments?scope.system=all&user.id={owner.user_id}").body[
+    assert stoker.identity("DELETE", grant, token=token).status == 400, "somebody must stay"
+    [row] = stoker.identity("GET", f"/role_assignments?scope.system=all&user.id={owner.user_id}", token=token).body[
         "role_assignments"
     ]
     assert row["scope"] == {"system": {"all": True}}
-    assert asked(stoker, stoker.token, "PUT", grant.replace("admin", "reader")).status == 403
-    assert asked(stoker, stoker.token, "DELETE", grant).status == 204
-    assert asked(stoker, token, "GET", "/users").status == 403
-    assert stoker.request("POST", f"{IDENTITY}/auth/tokens", {"auth": auth}).status == 401
-    assert asked(stoker, stoker.token, "DELETE", grant).status == 404
+    assert stoker.identity("PUT", grant.replace("admin", "reader")).status == 403
+    assert stoker.identity("DELETE", grant).status == 204
+    assert stoker.identity("GET", "/users", token=token).status == 403
+    assert stoker.log_in(user, scope).status == 401
+    assert stoker.identity("DELETE", grant).status == 404
 
 
 def test_a_reader_cannot_signal_through_cloudformations_api(stoker, owner):

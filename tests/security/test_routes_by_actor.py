@@ -9,13 +9,12 @@ thought about yet.
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import re
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -28,6 +27,7 @@ from stoker.settings import Settings
 from support.accounts import Account, create_account, create_project
 from support.agent_protocol import spoken_agent
 from support.project_contents import CLIENT_ID, COMMON, Contents, absent_names, fill_project
+from support.raw import request
 from support.server import Served
 
 ROUTES = [route for api in list_apis(Settings()) for route in api.routes]
@@ -108,24 +108,11 @@ class Actor:
     unseen: tuple[str, ...]
 
 
-@dataclass
-class Client:
-    """One connection, used again and again."""
-
-    stoker: Served
-    connection: http.client.HTTPConnection | None = field(default=None)
-
-    def ask(self, verb: str, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=60)
-        body = b"{}" if verb in ("POST", "PUT", "PATCH") else None
-        self.connection.request(verb, path, body, {"Content-Type": "application/json", **headers})
-        answer = self.connection.getresponse()
-        if answer.headers.get_content_type() == "text/event-stream":  # which has no end
-            self.connection.close()
-            self.connection = None
-            return answer.status, b""
-        return answer.status, answer.read()
+def ask(stoker: Served, verb: str, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    body = b"{}" if verb in ("POST", "PUT", "PATCH") else None
+    sent = {"Content-Type": "application/json", "Client-ID": CLIENT_ID, **headers}
+    answer = request(stoker, verb, path, body, sent)
+    return answer.status, answer.raw
 
 
 def path_of(route: Route, names: Mapping[str, str]) -> str:
@@ -218,14 +205,6 @@ def contents(stoker) -> Contents:
 
 
 @pytest.fixture(scope="module")
-def client(stoker) -> Iterator[Client]:
-    client = Client(stoker)
-    yield client
-    if client.connection is not None:
-        client.connection.close()
-
-
-@pytest.fixture(scope="module")
 def actors(stoker, stranger, contents) -> dict[str, Actor]:
     names = contents.names
     unseen = (contents.secret, contents.hidden, contents.agent_key)
@@ -280,14 +259,14 @@ CURIOUS = [
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_every_actor_gets_the_expected_status_on_every_route(client, actors, name):
+def test_every_actor_gets_the_expected_status_on_every_route(stoker, actors, name):
     actor = actors[name]
     complaints = []
     for route in ROUTES:
         if (name, route.verb, route.path) == ("another server's agent", "DELETE", "/agent/v1/server"):
             continue  # the agent would leave, and have no key for the routes that follow
         path = path_of(route, actor.names)
-        status, body = client.ask(route.verb, path, {"Client-ID": CLIENT_ID, **actor.headers})
+        status, body = ask(stoker, route.verb, path, actor.headers)
         if status not in actor.expected(route):
             complaints.append(f"{route.verb} {route.path}: {status} {body[:200]!r}")
         complaints += [f"{route.verb} {route.path} tells {each}" for each in actor.unseen if each.encode() in body]
@@ -295,7 +274,7 @@ def test_every_actor_gets_the_expected_status_on_every_route(client, actors, nam
 
 
 @pytest.mark.parametrize("name", CURIOUS)
-def test_unauthorized_actors_cannot_tell_whether_objects_exist(client, actors, name):
+def test_unauthorized_actors_cannot_tell_whether_objects_exist(stoker, actors, name):
     actor = actors[name]
     complaints = []
     for route in ROUTES:
@@ -304,7 +283,7 @@ def test_unauthorized_actors_cannot_tell_whether_objects_exist(client, actors, n
             continue
         answers = []
         for names in (actor.names, absent_names(actor.names)):
-            status, body = client.ask(route.verb, path_of(route, names), {"Client-ID": CLIENT_ID, **actor.headers})
+            status, body = ask(stoker, route.verb, path_of(route, names), actor.headers)
             text = body.decode(errors="replace") if status >= 400 else ""
             for each in sorted((names[key] for key in named), key=len, reverse=True):
                 text = text.replace(each, "*")
@@ -330,9 +309,9 @@ def test_readers_only_read():
     assert writing == READING
 
 
-def test_the_owner_finds_every_object_in_the_paths(client, contents):
+def test_the_owner_finds_every_object_in_the_paths(stoker, contents):
     """Without this, everything would be hidden from everybody."""
-    headers = {"X-Auth-Token": contents.owner.token, "X-Subject-Token": contents.owner.token, "Client-ID": CLIENT_ID}
+    headers = {"X-Auth-Token": contents.owner.token, "X-Subject-Token": contents.owner.token}
     own = (identity_access.SELF_OR_SITE, identity_access.SELF_OR_PROJECT_ADMIN, identity_access.FULL_SELF_OR_SITE)
     routes = [
         each
@@ -340,7 +319,7 @@ def test_the_owner_finds_every_object_in_the_paths(client, contents):
         if each.verb == "GET" and (each.access in own or isinstance(each.access.allow, access.InProject))
     ]
     routes = [each for each in routes if "/system/" not in each.path]  # where the owner has no role
-    answers = [(each.path, client.ask("GET", path_of(each, contents.names), headers)[0]) for each in routes]
+    answers = [(each.path, ask(stoker, "GET", path_of(each, contents.names), headers)[0]) for each in routes]
     assert [each for each in answers if each[1] not in (200, 204, 302)] == []
 
 
@@ -350,15 +329,11 @@ def site_secret(stoker: Served) -> bytes:
 
 def login_of_a_deployment(stoker: Served, owner: Account) -> tuple[str, str]:
     """A token of the user that stands for a deployment of the project, and the deployment's id."""
-    config = owner.heat("POST", "/software_configs", {"name": "c", "config": "x"}).body["software_config"]["id"]
-    body = {"config_id": config, "server_id": str(uuid.uuid4()), "signal_transport": "HEAT_SIGNAL"}
-    deployment = owner.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
+    config = owner.create("software_configs", name="c", config="x")["id"]
+    run = {"config_id": config, "server_id": str(uuid.uuid4()), "signal_transport": "HEAT_SIGNAL"}
+    deployment = owner.create("software_deployments", **run)["id"]
     user = {"id": user_id(deployment), "password": StackUsers(site_secret(stoker)).password(deployment)}
-    auth = {
-        "identity": {"methods": ["password"], "password": {"user": user}},
-        "scope": {"project": {"id": owner.project}},
-    }
-    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    answer = stoker.log_in(user, {"project": {"id": owner.project}})
     assert answer.status == 201, answer.raw
     return answer.headers["X-Subject-Token"], deployment
 

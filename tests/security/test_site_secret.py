@@ -10,9 +10,8 @@ import pytest
 from stoker import settings as all_settings
 from stoker.model.errors import Conflict, Invalid
 from stoker.serve.site_keys import fingerprint, load_site_secret, secret_file
-from support import databases, query
-from support.ports import free_port
-from support.server import Served, served
+from support import query
+from support.server import served
 
 SECRET = "0123456789abcdef" * 4
 
@@ -121,13 +120,3 @@ def test_a_restored_database_without_its_keys_is_refused_in_one_line(tmp_path):
         stoker.flags = (*stoker.flags, "--accept-new-secret")
         stoker.start()
         assert stoker.login().status == 201
-
-
-def test_a_second_process_on_a_used_postgresql_is_refused(tmp_path, postgresql_server):
-    tmp_path.joinpath("b").mkdir()
-    with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url):
-        second = Served(tmp_path / "b", free_port(), ("--database", url, "--no-clouds-yaml"))
-        with pytest.raises(AssertionError):
-            second.start()
-        assert "--secret-key-file" in second.output
-        assert not (second.state_dir / "keys" / "site.key").exists()

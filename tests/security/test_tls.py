@@ -228,15 +228,22 @@ def test_a_connection_without_a_tls_handshake_is_closed(secure):
 
 
 @pytest.mark.parametrize(
-    "flags,remedy",
+    ("flags", "words"),
     [
         ({"host": "0.0.0.0"}, "--insecure-http"),
         ({"host": "192.0.2.7"}, "--tls-cert and --tls-key"),
         ({"host": "::", "public_url": "http://stoker.example.org"}, "--public-url https://"),
+        ({"tls_cert": "c.pem"}, "tls_cert and tls_key need one another"),
+        ({"tls_cert": "c.pem", "tls_key": "k.pem", "public_url": "http://x"}, "must begin with https://"),
+        # Local servers run users' scripts as the server's own user.
+        *(
+            ({"host": host, "local_servers_unsafe": "true", "insecure_http": "true"}, f"loopback address, not {host}")
+            for host in ("0.0.0.0", "::", "192.0.2.7", "stoker.example.org")
+        ),
     ],
 )
-def test_a_public_listener_needs_tls_or_an_explicit_setting(tmp_path, flags, remedy):
-    with pytest.raises(Invalid, match=remedy) as refused:
+def test_an_exposed_or_contradicting_listener_is_refused(tmp_path, flags, words):
+    with pytest.raises(Invalid, match=words) as refused:
         check_exposure(load(tmp_path, **flags))
     assert "\n" not in refused.value.message
 
@@ -250,6 +257,7 @@ def test_these_settings_permit_a_public_listener(tmp_path, authority):
         {"host": "127.0.0.9"},
         {"host": "localhost"},
         {"host": "::1"},
+        {"host": "127.0.0.2", "local_servers_unsafe": "true"},
     ):
         check_exposure(load(tmp_path, **flags))
 
@@ -262,18 +270,6 @@ def test_serve_refuses_a_public_listener_in_one_line(tmp_path):
     assert len(refused.stderr.strip().splitlines()) == 1
     assert all(remedy in refused.stderr for remedy in ("--tls-cert", "--public-url https://", "--insecure-http"))
     assert not (tmp_path / "state").exists()
-
-
-@pytest.mark.parametrize(
-    "flags,problem",
-    [
-        ({"tls_cert": "c.pem"}, "tls_cert and tls_key need one another"),
-        ({"tls_cert": "c.pem", "tls_key": "k.pem", "public_url": "http://x"}, "must begin with https://"),
-    ],
-)
-def test_contradicting_tls_settings_are_refused(tmp_path, flags, problem):
-    with pytest.raises(Invalid, match=problem):
-        load(tmp_path, **flags)
 
 
 def test_files_without_a_certificate_are_refused_by_name(tmp_path, authority):

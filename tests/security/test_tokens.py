@@ -13,31 +13,25 @@ from support.events import event_stream
 from support.server import Answer, Served
 
 
-def identity(stoker: Served, verb: str, path: str, body: object = None, token: str = "") -> Answer:
-    return stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": token or stoker.token})
-
-
 def revoke(account: Account) -> Answer:
-    headers = {"X-Auth-Token": account.token, "X-Subject-Token": account.token}
-    return account.stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers)
+    return account.stoker.identity("DELETE", "/auth/tokens", token=account.token, subject=account.token)
 
 
 def disable(account: Account) -> Answer:
-    return identity(account.stoker, "PATCH", f"/users/{account.user_id}", {"user": {"enabled": False}})
+    return account.stoker.identity("PATCH", f"/users/{account.user_id}", {"user": {"enabled": False}})
 
 
 def take_role(account: Account) -> Answer:
-    return identity(account.stoker, "DELETE", f"/projects/{account.project}/users/{account.user_id}/roles/reader")
+    return account.stoker.identity("DELETE", f"/projects/{account.project}/users/{account.user_id}/roles/reader")
 
 
 def rescope(stoker: Served, token: str, scope: object = None) -> Answer:
     auth = {"identity": {"methods": ["token"], "token": {"id": token}}, **({"scope": scope} if scope else {})}
-    return stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    return stoker.identity("POST", "/auth/tokens", {"auth": auth})
 
 
 def is_valid(stoker: Served, token: str) -> bool:
-    headers = {"X-Auth-Token": token, "X-Subject-Token": token}
-    answer = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers)
+    answer = stoker.identity("GET", "/auth/tokens", token=token, subject=token)
     assert answer.status in (200, 401), answer.raw
     return answer.status == 200
 
@@ -45,9 +39,9 @@ def is_valid(stoker: Served, token: str) -> bool:
 @pytest.fixture
 def deployment(stoker) -> Iterator[str]:
     """The id of one that nobody runs: its stream does not end by itself."""
-    config = stoker.heat("POST", "/software_configs", {"name": "stays"}).body["software_config"]["id"]
-    body = {"config_id": config, "server_id": str(uuid.uuid4()), "status": "IN_PROGRESS", "action": "CREATE"}
-    created = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
+    config = stoker.create("software_configs", name="stays")["id"]
+    run = {"config_id": config, "server_id": str(uuid.uuid4()), "status": "IN_PROGRESS", "action": "CREATE"}
+    created = stoker.create("software_deployments", **run)["id"]
     yield created
     stoker.heat("DELETE", f"/software_deployments/{created}")
     stoker.heat("DELETE", f"/software_configs/{config}")
@@ -82,10 +76,8 @@ def test_a_token_derived_from_a_token_expires_with_it(stoker):
     answer = rescope(stoker, account.token)
     child = answer.headers["X-Subject-Token"]
     grandchild = rescope(stoker, child).headers["X-Subject-Token"]
-    parent_end = stoker.request(
-        "GET", "/identity/v3/auth/tokens", headers={"X-Auth-Token": child, "X-Subject-Token": account.token}
-    ).body["token"]["expires_at"]
-    assert answer.body["token"]["expires_at"] <= parent_end
+    parent = stoker.identity("GET", "/auth/tokens", token=child, subject=account.token).body["token"]
+    assert answer.body["token"]["expires_at"] <= parent["expires_at"]
     assert all(is_valid(stoker, each) for each in (account.token, child, grandchild, sibling))
     assert revoke(account).status == 204
     assert not any(is_valid(stoker, each) for each in (account.token, child, grandchild))
@@ -96,8 +88,7 @@ def test_a_token_derived_from_a_token_expires_with_it(stoker):
 def test_revoking_a_derived_token_keeps_its_parent(stoker):
     account = create_account(stoker, "member")
     child = rescope(stoker, account.token).headers["X-Subject-Token"]
-    headers = {"X-Auth-Token": child, "X-Subject-Token": child}
-    assert stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers).status == 204
+    assert stoker.identity("DELETE", "/auth/tokens", token=child, subject=child).status == 204
     assert is_valid(stoker, account.token)
     assert not is_valid(stoker, child)
 
@@ -117,14 +108,13 @@ def test_an_unscoped_token_has_no_project(stoker):
     """Also of a user with a default project, which a login without any scope is for."""
     name, project = f"user-{uuid.uuid4().hex[:8]}", stoker.project
     user = {"name": name, "password": PASSWORD, "default_project_id": project}
-    user_id = identity(stoker, "POST", "/users", {"user": user}).body["user"]["id"]
-    assert identity(stoker, "PUT", f"/projects/{project}/users/{user_id}/roles/member").status == 204
-    known = {"name": name, "domain": {"id": "default"}, "password": PASSWORD}
-    auth = {"identity": {"methods": ["password"], "password": {"user": known}}}
-    default = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    user_id = stoker.identity("POST", "/users", {"user": user}).body["user"]["id"]
+    assert stoker.identity("PUT", f"/projects/{project}/users/{user_id}/roles/member").status == 204
+    known = {"id": user_id, "password": PASSWORD}
+    default = stoker.log_in(known)
     assert default.body["token"]["project"]["id"] == project
     for answer in (
-        stoker.request("POST", "/identity/v3/auth/tokens", {"auth": {**auth, "scope": "unscoped"}}),
+        stoker.log_in(known, "unscoped"),
         rescope(stoker, default.headers["X-Subject-Token"], "unscoped"),
     ):
         assert answer.status == 201, answer.raw

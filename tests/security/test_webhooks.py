@@ -1,25 +1,22 @@
-"""Webhooks reach no inner network, whatever a name means when, and those that hang delay nobody else's."""
+"""Webhooks reach no inner network, whatever a name means when. ``messaging/test_webhooks`` has those that hang."""
 
 from __future__ import annotations
 
 import socket
 import ssl
-import threading
 import time
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from stoker.messaging.webhook_client import Targets, WebhookClient, WebhookFailed
 from stoker.model.errors import Invalid
-from support.accounts import Account, create_account, create_project
+from support.accounts import Account
 from support.backends import CLIENT
 from support.certificates import Authority
-from support.http_stub import Asked, Said, answering
+from support.http_stub import Said, answering
 from support.raw import answering_bytes
-from support.server import Served, served_on
 from support.templates import define
 
 INNER = [
@@ -205,40 +202,3 @@ def test_a_call_ends_although_the_head_of_the_answer_continues() -> None:
     client = WebhookClient(Targets.of("127.0.0.0/8"), 0.5, ssl.create_default_context())
     with answering_bytes(drip) as port, pytest.raises(WebhookFailed, match=r"took too long|timed out"):
         client.post(f"http://127.0.0.1:{port}/", b"{}", {})
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def open_stoker(request, tmp_path_factory) -> Iterator[Served]:
-    """One that lets webhooks go to this machine."""
-    with served_on(request, tmp_path_factory.mktemp("webhooks"), "--webhook-networks", "127.0.0.0/8") as running:
-        yield running
-
-
-def test_webhooks_that_hang_do_not_delay_those_of_another_project(open_stoker) -> None:
-    attacker = create_account(open_stoker, "member")
-    victim = create_account(open_stoker, "member", project=create_project(open_stoker))
-    released, called = threading.Event(), threading.Semaphore(0)
-
-    def hang(_: Asked) -> Said:
-        called.release()
-        released.wait(60)
-        return Said()
-
-    told = threading.Event()
-
-    def tell(_: Asked) -> Said:
-        told.set()
-        return Said()
-
-    with answering(hang) as hanging, answering(tell) as listening:
-        for number in range(8):
-            body = {"subscriber": f"{hanging.url}/{number}", "ttl": 3600}
-            assert call(attacker, "POST", "hanging/subscriptions", body).status == 201
-        assert call(victim, "POST", "mine/subscriptions", {"subscriber": listening.url, "ttl": 3600}).status == 201
-        assert call(attacker, "POST", "hanging/messages", {"messages": [{"body": 1}]}).status == 201
-        assert called.acquire(timeout=60)
-        assert call(victim, "POST", "mine/messages", {"messages": [{"body": 1}]}).status == 201
-        assert told.wait(60)
-        # The attacker's own calls end one after the other; the last has not begun when the victim's came.
-        assert sum(called.acquire(blocking=False) for _ in range(8)) < 7
-        released.set()
