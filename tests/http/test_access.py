@@ -27,13 +27,10 @@ def other(stoker) -> Account:
 @pytest.fixture(scope="session")
 def things(stoker):
     """One of everything in the administrator's project."""
-    stack = stoker.heat("POST", "/stacks", {"stack_name": "mine", "template": TEMPLATE}).body["stack"]["id"]
-    config = stoker.heat("POST", "/software_configs", {"name": "mine", "config": "secret"}).body["software_config"][
-        "id"
-    ]
-    server = stoker.heat("POST", "/servers", {"name": "mine"}).body["server"]["id"]
-    said = {"config_id": config, "server_id": server}
-    deployment = stoker.heat("POST", "/software_deployments", said).body["software_deployment"]["id"]
+    stack = stoker.create_stack("mine", TEMPLATE).rpartition("/")[2]
+    config = stoker.create("software_configs", name="mine", config="secret")["id"]
+    server = stoker.create("servers", name="mine")["id"]
+    deployment = stoker.create("software_deployments", config_id=config, server_id=server)["id"]
     return {"stack": stack, "config": config, "server": server, "deployment": deployment}
 
 
@@ -62,9 +59,8 @@ def test_a_signal_token_signals_one_resource_only(stoker):
     handle = {"type": "OS::Heat::WaitConditionHandle"}
     outputs = {key: {"value": {"get_attr": [name, key]}} for key in ("token", "endpoint")}
     said = template({name: handle, "two": handle}, outputs=outputs)
-    made = stoker.heat("POST", "/stacks", {"stack_name": "handles", "template": said}).body["stack"]["id"]
-    path = f"/stacks/handles/{made}"
-    told = {each["output_key"]: each["output_value"] for each in stoker.heat("GET", path).body["stack"]["outputs"]}
+    path = stoker.create_stack("handles", said)
+    told = stoker.outputs(path)
     one = told["endpoint"].removeprefix(f"{stoker.url}/v1/{stoker.project}")
     assert one == f"{path}/resources/{quote(name)}/signal"
     headers = {"X-Auth-Token": told["token"]}
@@ -155,11 +151,10 @@ def still_there(stoker, things):
 
 @pytest.mark.parametrize(("path", "marker"), [("/stacks?marker=", "stack"), ("/software_configs?marker=", "config")])
 def test_a_marker_of_another_project_is_unknown(stoker, other, things, path, marker):
-    said = {"stack_name": f"own-{uuid.uuid4().hex}", "template": {"heat_template_version": "2018-08-31"}}
-    assert other.heat("POST", "/stacks", said).status == 201
-    assert other.heat("POST", "/software_configs", {"name": "own"}).status == 200
+    other.create_stack(f"own-{uuid.uuid4().hex}", {"heat_template_version": "2018-08-31"})
+    other.create("software_configs", name="own")
     # Whatever side of the marker what is one's own lies on.
-    late = stoker.heat("POST", "/software_configs", {}).body["software_config"]["id"]
+    late = stoker.create("software_configs")["id"]
     for known in (things[marker], late):
         there, not_there = (other.heat("GET", f"{path}{marker}") for marker in (known, uuid.uuid4()))
         assert there.status == not_there.status == 200
@@ -183,18 +178,14 @@ def test_a_failed_login_does_not_reveal_whether_a_user_exists(stoker):
 @pytest.mark.parametrize("lost", ["role", "user", "password", "project"])
 def test_a_revoked_role_ends_at_once(stoker, lost):
     """Through the API, since that is what has to forget what it remembers."""
-
-    def asked(verb, path, body=None):
-        answer = stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": stoker.token})
-        assert answer.status in (200, 204), answer.raw
-
     account = create_account(stoker, "member", project=create_project(stoker))
     assert account.heat("GET", "/stacks").status == 200
     place = f"/projects/{account.project}"
     if lost == "role":
-        asked("DELETE", f"{place}/users/{account.user_id}/roles/member")
+        answer = stoker.identity("DELETE", f"{place}/users/{account.user_id}/roles/member")
     else:
         kind, place = ("project", place) if lost == "project" else ("user", f"/users/{account.user_id}")
         change = {"password": "another horse staple"} if lost == "password" else {"enabled": False}
-        asked("PATCH", place, {kind: change})
+        answer = stoker.identity("PATCH", place, {kind: change})
+    assert answer.status in (200, 204), answer.raw
     assert account.heat("GET", "/stacks").status == (403 if lost == "role" else 401)

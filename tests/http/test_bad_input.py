@@ -23,26 +23,15 @@ def value(value):
     return resource(properties={"value": value})
 
 
-LAUGHS = V + "a: &a [x,x,x,x,x,x,x,x,x]\n"
-LAUGHS += "".join(
-    f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-)
 CYCLE = template(a=value({"get_resource": "b"}), b=value({"get_resource": "a"}))
 TEMPLATES = [
     (V + "resources: [", "line"),
-    (V + "resources:\n\ta: 1\n", "line"),
     (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_parm: [x]}}}}\noutputs: {o: {}}", "value"),
     (V + "resources: {a: {type: No::Such}}", "No::Such"),
     (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_param: who}}}}", "who"),
     (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_file: who}}}}", "who"),
     ("just words", "YAML mapping"),
-    ("\x00", "control characters"),
-    (V + "a: !!python/object/apply:os.system ['true']", "os.system"),
-    (V + "resources: &r {a: *r}", "contains itself"),
-    (LAUGHS, "aliases"),
-    (V + "resources: " + "[" * 1_000 + "]" * 1_000, "too deeply"),
     (V + "resources: " + "[" * 100_000 + "]" * 100_000, "too deeply"),
-    (V + "resources: " + "{a: " * 5_000 + "1" + "}" * 5_000, "too deeply"),
     (V + "#" + "x" * 10_000_000, "limit"),
     (V + "description: " + "x" * 10_000_000, "limit"),
     (CYCLE, "Circular Dependency Found: [a, b, a]"),
@@ -96,9 +85,10 @@ CONFIGS = [
     *({"name": 5}, {"name": "x" * 256}, {"name": "a\x00"}, {"group": ["script"]}, {"inputs": {"a": 1}}),
     *({"inputs": ["a"]}, {"outputs": "x"}, {"outputs": [{"name": "a", "error_output": "perhaps"}]}, {"options": [1]}),
 ]
+LONG_ID = "x" * 37
 DEPLOYMENTS = [
     *({}, {"server_id": "s"}, {"config_id": "not-there", "server_id": "s"}, {"config_id": ["x"], "server_id": "s"}),
-    {"config_id": "not-there", "server_id": "x" * 37},
+    {"config_id": "not-there", "server_id": LONG_ID},
 ]
 DEPLOYMENT_CHANGES = [
     *({"config_id": "gone"}, {"status": 5}, {"input_values": [1]}, {"output_values": "x"}, {"action": {"a": 1}}),
@@ -229,6 +219,10 @@ REFUSED = [
     *(("PUT", "{deployment}", body, "") for body in DEPLOYMENT_CHANGES),
     *(("GET", path, None, "") for path in QUERIES),
     *(
+        ("GET", f"/software_deployments{path}{LONG_ID}", None, "at most 36 characters")
+        for path in ("/metadata/", "?server_id=")
+    ),
+    *(
         (verb, path, said, named)
         for verb in ("PUT", "PATCH")
         for path in ("{stack}", "{stack}/preview")
@@ -253,14 +247,13 @@ REFUSED = [
 @pytest.fixture(scope="module")
 def places(stoker):
     handle = resource("OS::Heat::WaitConditionHandle")
-    body = {"stack_name": "there", "template": template(a=value(1), handle=handle)}
-    stack = f"/stacks/there/{stoker.heat('POST', '/stacks', body).body['stack']['id']}"
-    config = f"/software_configs/{stoker.heat('POST', '/software_configs', {}).body['software_config']['id']}"
-    body = {"config_id": config.rpartition("/")[2], "server_id": "s"}
-    made = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]
-    deployment = f"/software_deployments/{made['id']}"
+    stack = stoker.create_stack("there", template(a=value(1), handle=handle))
+    config_id = stoker.create("software_configs")["id"]
+    deployment = (
+        f"/software_deployments/{stoker.create('software_deployments', config_id=config_id, server_id='s')['id']}"
+    )
     yield {"stack": stack, "deployment": deployment}
-    for path in (stack, deployment, config):
+    for path in (stack, deployment, f"/software_configs/{config_id}"):
         stoker.heat("DELETE", path)
 
 
@@ -284,9 +277,7 @@ def test_unknown_queries_are_ignored(stoker):
 
 
 def test_a_template_in_json_text_is_accepted(stoker):
-    made = stoker.heat("POST", "/stacks", {"stack_name": "json", "template": json.dumps(template(a=value(1)))})
-    assert made.status == 201
-    stoker.heat("DELETE", f"/stacks/json/{made.body['stack']['id']}")
+    stoker.heat("DELETE", stoker.create_stack("json", json.dumps(template(a=value(1)))))
 
 
 @pytest.mark.parametrize(
@@ -311,11 +302,8 @@ def test_odd_but_valid_names_are_returned_unchanged(stoker, name):
 
 def test_lists_are_sorted_by_optional_fields(stoker, places):
     """Nothing compares with a time that never came, but a page may begin behind it."""
-    ids = [places["stack"].rpartition("/")[2]]
-    for i in range(3):
-        made = stoker.heat("POST", "/stacks", {"stack_name": f"sorted{i}", "template": template()}).body["stack"]
-        ids.append(made["id"])
-    assert stoker.heat("PATCH", f"/stacks/sorted1/{ids[2]}", {}).status == 202
+    stacks = [stoker.create_stack(f"sorted{i}", template()) for i in range(3)]
+    assert stoker.heat("PATCH", stacks[1], {}).status == 202
     for direction in ("asc", "desc"):
         query = f"/stacks?sort_keys=updated_time&sort_dir={direction}"
         whole = [each["id"] for each in stoker.heat("GET", query).body["stacks"]]
@@ -324,9 +312,9 @@ def test_lists_are_sorted_by_optional_fields(stoker, places):
             paged.append(page[0]["id"])
             marker = f"&marker={page[0]['id']}"
         assert paged == whole
-        assert whole[-1 if direction == "asc" else 0] == ids[2]
-    for i, id in enumerate(ids[1:]):
-        stoker.heat("DELETE", f"/stacks/sorted{i}/{id}")
+        assert stacks[1].endswith(whole[-1 if direction == "asc" else 0])
+    for path in stacks:
+        stoker.heat("DELETE", path)
 
 
 @pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE"])
@@ -374,11 +362,8 @@ def test_adoption_of_invalid_data_is_refused_or_harmless(stoker, key, junk):
     """Whoever adopts hands in what types keep for themselves, and may have made it up."""
     group = resource("OS::Heat::ResourceGroup", properties={"count": 2, "resource_def": value(1)})
     data = {"resources": {"group": {"resource_id": "any", "resource_data": {key: junk}}}}
-    said = {"stack_name": "adopted", "template": template(group=group), "adopt_stack_data": data}
-    answer = stoker.heat("POST", "/stacks", said)
-    assert answer.status == 201, answer.raw
-    path = f"/stacks/adopted/{answer.body['stack']['id']}"
-    shown = stoker.heat("GET", path).body["stack"]
+    path = stoker.create_stack("adopted", template(group=group), adopt_stack_data=data)
+    shown = stoker.stack(path)
     if shown["stack_status"] != "ADOPT_COMPLETE":
         assert key in shown["stack_status_reason"]
     for below in ("/resources?with_detail=true&nested_depth=2", "/export"):
@@ -389,10 +374,9 @@ def test_adoption_of_invalid_data_is_refused_or_harmless(stoker, key, junk):
 
 @pytest.mark.parametrize("name", ["preview", "detail"])
 def test_a_stack_may_have_the_name_of_a_path(stoker, name):
-    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template()}).body["stack"]
-    path = f"/stacks/{name}/{made['id']}"
+    path = stoker.create_stack(name, template())
     try:
-        assert stoker.heat("GET", path).body["stack"]["id"] == made["id"]
+        assert path.endswith(stoker.stack(path)["id"])
         assert stoker.heat("GET", f"{path}/template").status == 200
         assert stoker.heat("DELETE", f"/stacks/{name}").headers["Location"].endswith(path)
         assert stoker.heat("GET", "/stacks/detail").body["stacks"]

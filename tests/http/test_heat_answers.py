@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker_client.wire import warnings_in
-from support.templates import define, deployment, template
+from support.templates import config, define, deployment, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -134,27 +134,16 @@ def test_a_preview_of_a_new_stack_lists_its_resources(stoker):
 
 
 def test_a_preview_lists_dependents_and_known_outputs(stoker):
-    value = {"type": "OS::Heat::Value"}
-    template = {
-        "heat_template_version": "2018-08-31",
-        "resources": {
-            "a": {**value, "properties": {"value": 1}},
-            "b": {**value, "properties": {"value": {"get_resource": "a"}}},
-            "c": {
-                **value,
-                "properties": {"value": 1},
-                "depends_on": "a",
-                "metadata": {"k": {"get_attr": ["a", "value"]}},
-            },
-        },
-        "outputs": {"known": {"value": 5}, "unknown": {"value": {"get_attr": ["a", "value"]}}},
+    unknown = {"get_attr": ["a", "value"]}
+    resources = {
+        "a": define("OS::Heat::Value", value=1),
+        "b": define("OS::Heat::Value", value={"get_resource": "a"}),
+        "c": define("OS::Heat::Value", value=1) | {"depends_on": "a", "metadata": {"k": unknown}},
     }
-    shown = stoker.heat("POST", "/stacks/preview", {"stack_name": "prev", "template": template}).body["stack"]
-    assert {each["resource_name"]: each["required_by"] for each in shown["resources"]} == {
-        "a": ["b", "c"],
-        "b": [],
-        "c": [],
-    }
+    said = template(resources, outputs={"known": {"value": 5}, "unknown": {"value": unknown}})
+    shown = stoker.heat("POST", "/stacks/preview", {"stack_name": "prev", "template": said}).body["stack"]
+    required_by = {each["resource_name"]: each["required_by"] for each in shown["resources"]}
+    assert required_by == {"a": ["b", "c"], "b": [], "c": []}
     assert shown["resources"][2]["metadata"] == {"k": None}
     assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"known": 5, "unknown": None}
 
@@ -188,11 +177,8 @@ def test_too_many_group_members_are_refused(stoker):
 
 
 def test_an_untagged_stack_has_an_empty_list_of_tags(stoker):
-    made = stoker.heat(
-        "POST", "/stacks", {"stack_name": "tagless", "template": {"heat_template_version": "2018-08-31"}}
-    )
-    path = f"/stacks/tagless/{made.body['stack']['id']}"
-    assert stoker.heat("GET", path).body["stack"]["tags"] == []
+    path = stoker.create_stack("tagless", template({}))
+    assert stoker.stack(path)["tags"] == []
     listed = stoker.heat("GET", "/stacks?name=tagless").body["stacks"]
     assert [each["tags"] for each in listed] == [None]
     stoker.heat("DELETE", path)
@@ -245,32 +231,20 @@ def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
 
 
 def test_a_resource_shows_which_server_its_deployment_waits_for(stoker):
-    server = define("OS::Heat::DeployedServer", name="absent")
-    config = define("OS::Heat::SoftwareConfig", group="script", config="true")
-    run = deployment()
-    resources = {"server": server, "config": config, "run": run}
-    template = {"heat_template_version": "2018-08-31", "resources": resources}
-    made = stoker.heat("POST", "/stacks", {"stack_name": "waits", "template": template}).body["stack"]
-
-    shown = stoker.heat("GET", f"/stacks/waits/{made['id']}/resources/run").body["resource"]
-
+    resources = {"server": server("absent"), "config": config("true"), "run": deployment()}
+    path = stoker.create_stack("waits", template(resources))
+    shown = stoker.heat("GET", f"{path}/resources/run").body["resource"]
     assert shown["deployment"]["status_reason"] == "Waiting for the agent: absent is NEVER_SEEN"
 
 
 def test_a_preview_shows_present_values_without_secrets(stoker):
     values = define("OS::Heat::Value", value={"get_param": "word"})
     secret = define("OS::Heat::Value", value={"list_join": [":", ["user", {"get_param": "password"}]]})
-    template = {
-        "heat_template_version": "2018-08-31",
-        "parameters": {"word": {"type": "string"}, "password": {"type": "string", "hidden": True}},
-        "resources": {"values": values, "secret": secret},
-    }
-    body = {"template": template, "parameters": {"word": "one", "password": "0ld-password"}}
-    made = stoker.heat("POST", "/stacks", {"stack_name": "previewed", **body}).body["stack"]
-    body["parameters"] = {"word": "two", "password": "n3w-password"}
-
-    answer = stoker.heat("PUT", f"/stacks/previewed/{made['id']}/preview", body).body["resource_changes"]
-
+    parameters = {"word": {"type": "string"}, "password": {"type": "string", "hidden": True}}
+    said = template({"values": values, "secret": secret}, parameters=parameters)
+    path = stoker.create_stack("previewed", said, parameters={"word": "one", "password": "0ld-password"})
+    body = {"template": said, "parameters": {"word": "two", "password": "n3w-password"}}
+    answer = stoker.heat("PUT", f"{path}/preview", body).body["resource_changes"]
     shown = {change["resource_name"]: change for change in answer["updated"]}
     assert shown["values"]["previous_properties"] == {"value": "one"}
     assert shown["secret"]["previous_properties"] == {"value": "user:******"}

@@ -66,19 +66,17 @@ def test_servers_are_listed_by_state(site):
 def test_each_number_is_that_of_its_list(site):
     made = add_servers(site)
     online = next(server for server in made if server.last_seen and server.agent_access is AgentAccess.ALLOWED)
-    source = site.call("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
-    config_id = source["software_config"]["id"]
+    config_id = site.create("software_configs", name="c", group="script", config="true")["id"]
     body = {"config_id": config_id, "server_id": online.id, "signal_transport": "STOKER_SIGNAL"}
-    deployments = [site.call("POST", "/software_deployments", body)["software_deployment"]["id"] for _ in range(3)]
+    deployments = [site.create("software_deployments", **body)["id"] for _ in range(3)]
     waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60)
     resources = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "waiting": waiting}
-    site.call("POST", "/stacks", {"stack_name": "running", "template": template(resources)})
-    failing = template({"failing": define("OS::Heat::TestResource", fail=True), "c": config()})
-    site.call("POST", "/stacks", {"stack_name": "failing", "template": failing})
+    site.create_stack("running", template(resources))
+    site.create_stack("failing", template({"failing": define("OS::Heat::TestResource", fail=True), "c": config()}))
     trigger = {"config_id": config_id, "servers": [online.id]}
-    ids = [site.call("POST", "/software_triggers", trigger)["software_trigger"]["id"] for _ in range(4)]
+    ids = [site.create("software_triggers", **trigger)["id"] for _ in range(4)]
     for name, cron in (("soon", "* * * * *"), ("late", "0 0 29 2 *")):
-        site.call("POST", "/software_schedules", {"name": name, "trigger": trigger, "cron": cron})
+        site.create("software_schedules", name=name, trigger=trigger, cron=cron)
 
     def change(tx: Any) -> None:
         for id, age in ((ids[0], timedelta(hours=1)), (ids[1], timedelta(hours=23)), (ids[2], timedelta(days=2))):

@@ -84,11 +84,9 @@ def test_a_list_may_have_a_limit_and_a_start():
 
 
 def test_deployments_and_configs_have_limit_and_marker(stoker):
-    config = [
-        stoker.heat("POST", "/software_configs", {"name": f"c{n}"}).body["software_config"]["id"] for n in range(5)
-    ]
+    config = [stoker.create("software_configs", name=f"c{n}")["id"] for n in range(5)]
     body = {"config_id": config[0], "server_id": "limited"}
-    made = [stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"] for _ in range(5)]
+    made = [stoker.create("software_deployments", **body)["id"] for _ in range(5)]
 
     def ids(path: str) -> list[str]:
         [listed] = stoker.heat("GET", path).body.values()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,12 +9,16 @@ from urllib.parse import quote
 
 import pytest
 
+from support.raw import request
 from support.server import Answer, Served, served_on
 
 
 @dataclass
 class Swift:
-    """Raw requests: names, headers and bodies go out as the bytes they are said to be."""
+    """
+    Raw requests: names, headers and bodies go out as the bytes they are said to be. Tests with threads log in before,
+    by the container that they create.
+    """
 
     stoker: Served
 
@@ -45,20 +48,7 @@ class Swift:
         said = dict(headers or {})
         if token is not None:
             said["X-Auth-Token"] = token or self.stoker.token
-        connection = http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=60)
-        try:
-            connection.putrequest(verb, path, skip_accept_encoding=True)
-            for name, value in said.items():
-                connection.putheader(name, value.encode())
-            if data is not None:
-                connection.putheader("Content-Length", str(len(data)))
-            connection.endheaders()
-            if data:
-                connection.send(data)
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
-        finally:
-            connection.close()
+        return request(self.stoker, verb, path, data, said)
 
     def container(self, **headers: str) -> str:
         """A fresh one: its path below the account."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from support.concurrency import call_together
 
 
-def test_one_of_many_conditional_creations_succeeds(swift, stoker):
-    assert stoker.token  # one login, before the threads ask for the token
+def test_one_of_many_conditional_creations_succeeds(swift):
     for _ in range(5):
         path = swift.container()
         statuses = call_together(8, lambda n, p=path: swift("PUT", f"{p}/o", b"%d" % n, If_None_Match="*").status)
@@ -16,8 +15,7 @@ def test_one_of_many_conditional_creations_succeeds(swift, stoker):
         assert swift("HEAD", path).headers["X-Container-Object-Count"] == "1"
 
 
-def test_concurrent_writers_of_one_name_leave_one_object(swift, stoker):
-    assert stoker.token  # one login, before the threads ask for the token
+def test_concurrent_writers_of_one_name_leave_one_object(swift):
     path = swift.container()
     answers = call_together(10, lambda n: swift("PUT", f"{path}/o", b"%d" % n * 10))
     assert {each.status for each in answers} == {201}
@@ -28,15 +26,13 @@ def test_concurrent_writers_of_one_name_leave_one_object(swift, stoker):
     assert swift("HEAD", f"{path}/o").headers["ETag"] == last.headers["ETag"]
 
 
-def test_concurrent_creations_make_one_container(swift, stoker):
-    assert stoker.token  # one login, before the threads ask for the token
+def test_concurrent_creations_make_one_container(swift):
     path = f"{swift.container()}x"
     assert sorted(call_together(8, lambda _: swift("PUT", path, b"").status)) == [201] + [202] * 7
 
 
-def test_a_container_with_concurrent_writers_is_deleted_only_if_empty(swift, stoker):
+def test_a_container_with_concurrent_writers_is_deleted_only_if_empty(swift):
     """Either it was empty and is gone, and what came later was refused, or it is there with what was written."""
-    assert stoker.token  # one login, before the threads ask for the token
     for _ in range(10):
         path = swift.container()
         statuses = call_together(

@@ -11,19 +11,6 @@ import pytest
 from stoker.objects import limits
 
 
-def names(answer):
-    return [each.get("name", each.get("subdir")) for each in answer.body]
-
-
-@pytest.fixture
-def filled(swift):
-    """A container with some folders in it."""
-    path = swift.container()
-    for name in ("a", "b/1", "b/2", "b/c/3", "b/", "d", "é", "Z", "z//x"):
-        assert swift("PUT", f"{path}/{quote(name)}", name.encode()).status == 201
-    return path
-
-
 def test_an_account_exists_without_creation_and_has_totals(swift):
     before = swift("HEAD", "")
     assert before.status == 204
@@ -63,23 +50,6 @@ def test_a_container_is_created_described_and_deleted_when_empty(swift):
     assert swift("POST", path, b"").status == 404
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
-        ("&delimiter=/&marker=b/", ["d", "z/", "é"]),
-        ("&delimiter=/&prefix=b/", ["b/", "b/1", "b/2", "b/c/"]),
-        ("&delimiter=//", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//", "é"]),
-        ("&limit=x", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
-        ("&limit=0", []),
-    ],
-)
-def test_listings_have_pages(swift, filled, query, expected):
-    answer = swift("GET", f"{filled}?format=json{query}")
-    assert answer.status == 200
-    assert names(answer) == expected
-
-
 def test_a_listing_is_text_or_json(swift):
     path = swift.container()
     empty = swift("GET", path)
@@ -94,6 +64,7 @@ def test_a_listing_is_text_or_json(swift):
     assert len(entry["last_modified"]) == len("2026-01-01T00:00:00.000000")
     plain = swift("GET", path)
     assert (plain.raw, plain.headers["Content-Type"]) == (b"<&>\n", "text/plain; charset=utf-8")
+    assert [len(swift("GET", f"{path}?format=json&limit={limit}").body) for limit in ("0", "x")] == [0, 1]
     assert swift("GET", f"{path}?limit=10001").status == 412
     assert swift("GET", f"{path}?prefix=%ff").status == 400
 

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from stoker.objects import limits, tempurl
+from support.accounts import create_account
 
 KEY, SECOND = "account-key", "account-key-2"
 
@@ -160,3 +161,15 @@ def test_incomplete_and_altered_signatures_are_refused(swift, place):
 
 def test_the_size_limit_applies_to_a_signed_put(signed):
     assert signed("PUT", "big", b"x" * (limits.OBJECT_SIZE + 1)).status == 413
+
+
+def test_keys_are_shown_only_to_writers(stoker, swift):
+    reader = create_account(stoker, "reader").token
+    swift("POST", "", b"", X_Account_Meta_Temp_URL_Key="hidden")
+    path = swift.container(X_Container_Meta_Temp_URL_Key="hidden", X_Container_Meta_Shown="yes")
+    for below, kind in (("", "Account"), (path, "Container")):
+        for verb in ("HEAD", "GET"):
+            assert swift(verb, below).headers[f"X-{kind}-Meta-Temp-URL-Key"] == "hidden"
+            assert f"X-{kind}-Meta-Temp-URL-Key" not in swift(verb, below, token=reader).headers
+    assert swift("HEAD", path, token=reader).headers["X-Container-Meta-Shown"] == "yes"
+    swift("POST", "", b"", X_Account_Meta_Temp_URL_Key="")
