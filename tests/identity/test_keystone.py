@@ -22,7 +22,7 @@ from support.console import Browser
 from support.faulty_line import faulty_line
 from support.keystone import SERVICE, Keystone, flags
 from support.ports import free_port
-from support.server import STOKER, Answer, Served, served
+from support.server import Answer, Served, served
 from support.signatures import INCOMPLETE, signed
 from support.templates import define, server, template
 from support.upstream import upstream_agent
@@ -220,11 +220,8 @@ def test_an_agent_logs_in_at_keystone(stoker, keystone, project, member, request
 
 def test_the_stoker_command_with_keystones_login(stoker, keystone, project):
     environment = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
-    done = subprocess.run(
-        [*STOKER, "stack", "list", "-o", "json"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert isinstance(json.loads(done.stdout), list)
+    listed = stoker.run("stack", "list", "-o", "json", environment=environment).stdout
+    assert isinstance(json.loads(listed), list)
 
 
 def test_keystoneauth_is_imported_only_in_keystone_mode():

@@ -186,9 +186,11 @@ class Served(HeatClient):
         """The output of all processes so far."""
         return self.folder.joinpath("serve.out").read_text()
 
-    def run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run the `stoker` command as the administrator."""
-        done = forked.run(list(words), self.environment, timeout=120)
+    def run(
+        self, *words: str, check: bool = True, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the `stoker` command, by default as the administrator."""
+        done = forked.run(list(words), environment or self.environment, timeout=120)
         if check and done.returncode:
             raise AssertionError(f"stoker {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
