@@ -20,13 +20,13 @@ def test_streams_are_counted_for_tokens_and_projects(monkeypatch) -> None:
     monkeypatch.setattr(hold, "_LIMITS", {"token": 1, "project": 8})
     waiters = Waiters(Notifier())
     with ExitStack() as stack:
-        stack.enter_context(waiters.count_request(call("p", "a")))
+        stack.enter_context(waiters.count_stream(call("p", "a")))
         with pytest.raises(TooManyRequests, match=r"token has 1 event streams"):
-            stack.enter_context(waiters.count_request(call("p", "a")))
+            stack.enter_context(waiters.count_stream(call("p", "a")))
         for token in "bcdefgh":
-            stack.enter_context(waiters.count_request(call("p", token)))
+            stack.enter_context(waiters.count_stream(call("p", token)))
         with pytest.raises(TooManyRequests, match=r"project has 8 event streams"):
-            stack.enter_context(waiters.count_request(call("p", "i")))
-        stack.enter_context(waiters.count_request(call("q", "z")))
-    with waiters.count_request(call("p", "a")):
+            stack.enter_context(waiters.count_stream(call("p", "i")))
+        stack.enter_context(waiters.count_stream(call("q", "z")))
+    with waiters.count_stream(call("p", "a")):
         pass

@@ -271,7 +271,7 @@ async def reply(request: RequestContext, subject: str, after: str, reader: Reade
     Raises TooManyRequests.
     """
     with ExitStack() as stack:
-        stack.enter_context(request.app.waiters.count_request(request))
+        stack.enter_context(request.app.waiters.count_stream(request))
         feed = stack.enter_context(request.app.streams.follow(request, subject, after, reader))
         index, first = 0, (b"", Batch())
         if reader.is_repeatable and feed.open > 1:

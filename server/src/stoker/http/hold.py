@@ -30,7 +30,7 @@ T = TypeVar("T")
 _TICK = 0.1
 #: Waits that may end in one tick, in any case and as a multiple of the average, before further ones end earlier.
 _FEW, _CROWD = 20, 2.0
-#: Event streams and held requests that one token and one project may have open at a time.
+#: Event streams that one token and one project may have open at a time.
 _LIMITS = {"token": 16, "project": 128}
 #: Seconds after which a refused client may try again.
 _RETRY_SECONDS = 10
@@ -153,15 +153,15 @@ class Waiters:
         return len(self._by_topic)
 
     @contextmanager
-    def count_request(self, request: RequestContext) -> Iterator[None]:
-        """Count the request as open during the block. Raises TooManyRequests if its client has too many."""
+    def count_stream(self, request: RequestContext) -> Iterator[None]:
+        """Count the stream of the request during the block. Raises TooManyRequests if its client has too many."""
         token = request.raw.headers.get("x-auth-token", "")
         holders = (("token", hashlib.sha256(token.encode()).hexdigest()), ("project", request.project))
         for holder in holders:
             limit = _LIMITS[holder[0]]
             if self._open[holder] >= limit:
                 raise TooManyRequests(
-                    f"This {holder[0]} has {limit} event streams and held requests open already: end some first.",
+                    f"This {holder[0]} has {limit} event streams open already: end some first.",
                     retry_after=_RETRY_SECONDS,
                 )
         self._open.update(holders)

@@ -35,7 +35,7 @@ _HOOKS = "/v1/{project}/hooks"
 _CATALOG = "/v1/{project}/catalog"
 
 ROUTES = [
-    Route("GET", _DEPLOYMENT + "/logs", READ, logs.follow),
+    Route("GET", _DEPLOYMENT + "/logs", READ, logs.index),
     Route("GET", _DEPLOYMENT + "/logs/{stream}", READ, logs.show_stream),
     Route("POST", _CHECKS, WRITE, checks.create, action="check deployments"),
     Route("GET", _CHECKS, READ, checks.index),

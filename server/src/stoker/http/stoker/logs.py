@@ -8,9 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from stoker.http.contracts import Answer, Count, Id, Position, Query, Time, Whole, fill, operation
+from stoker.http.contracts import Answer, Count, Id, Position, Query, Time, fill, operation
 from stoker.http.event_stream import Batch, Event, Reader, format_cursor, parse_number
-from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response
 from stoker.model.deployment import Run, RunState
 from stoker.model.errors import EntityNotFound
@@ -18,8 +17,6 @@ from stoker.model.stack import Status
 from stoker.store import deployments, runs
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
-
-_LONGEST_WAIT = 60
 
 
 class OutputChunk(Answer):
@@ -61,7 +58,6 @@ class DeploymentLogs(Answer):
 
 class LogQuery(Query):
     after: Annotated[Position, Meta(description="The position after which the output begins")] = 0
-    wait: Annotated[Whole, Meta(description="Seconds to wait for output, at most 60")] = 0
     before: Annotated[
         Position | None, Meta(description="Only the last output before this position, in place of the first after one")
     ] = None
@@ -73,23 +69,25 @@ class StreamQuery(Query):
 
 
 @operation(200, DeploymentLogs)
-async def follow(request: RequestContext, query: LogQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: LogQuery) -> DeploymentLogs:
     """
     Return the output of a deployment's runs.
 
-    With `wait`, the request waits for output or the end of the run. With `before`, read backwards from any later
-    position, such as 2147483647, and then from `previous`.
+    With `before`, read backwards from any later position, such as 2147483647, and then from `previous`. The stream of
+    the deployment's events follows the output.
     """
-    wait = min(query.wait, _LONGEST_WAIT)
-    if not wait:
-        return Response(200, await request.in_thread(_read, request, query))
-
-    async def read() -> tuple[DeploymentLogs, bool]:
-        page = await request.in_thread(_read, request, query)
-        return page, bool(page.logs) or page.status != Status.IN_PROGRESS
-
-    with request.app.waiters.count_request(request):
-        return Response(200, await hold(request, deployment_topic(request.path["deployment_id"]), wait, read))
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    page = runs.page_output(tx, deployment.id, query.after, before=query.before, run=query.run)
+    position = page.chunks[-1].seq if page.chunks else query.after
+    return DeploymentLogs(
+        logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
+        next=position,
+        cursor=format_cursor({f"deployment:{deployment.id}": str(position)}),
+        status=deployment.status,
+        status_reason=deployment.status_reason,
+        progress=_progress(deployment.run, tx.now),
+        previous=page.chunks[0].seq if query.before is not None and page.more else None,
+    )
 
 
 @operation(200, bytes, media_type="application/octet-stream")
@@ -138,23 +136,6 @@ class DeploymentReader(Reader):
         events += self.changes("status", status)
         over = not page.more and deployment.status != Status.IN_PROGRESS
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
-
-
-def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
-    with request.read() as tx:
-        deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-        page = runs.page_output(tx, deployment.id, query.after, before=query.before, run=query.run)
-        progress = _progress(deployment.run, tx.now)
-    position = page.chunks[-1].seq if page.chunks else query.after
-    return DeploymentLogs(
-        logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
-        next=position,
-        cursor=format_cursor({f"deployment:{deployment.id}": str(position)}),
-        status=deployment.status,
-        status_reason=deployment.status_reason,
-        progress=progress,
-        previous=page.chunks[0].seq if query.before is not None and page.more else None,
-    )
 
 
 def _progress(run: Run | None, now: datetime) -> RunProgress | None:
