@@ -81,6 +81,8 @@ from stoker.model.stack import Status
 OWN_PREFIX = "stoker:"
 #: Keys of the metadata by which Stoker recognizes its own objects.
 RESOURCE_KEY, SITE_KEY = "stoker-resource-id", "stoker-site"
+#: Key of the metadata of an image that saves a server: the generation of the server's row that requested the image.
+GENERATION_KEY = "stoker-generation"
 #: Key of a server's representation for its ports by id, and what it has of each.
 PORTS = "stoker:ports"
 PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")

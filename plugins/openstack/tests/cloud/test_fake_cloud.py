@@ -565,6 +565,12 @@ def test_a_sweep_finds_objects_without_a_row(site, cloud, store):
     lost = site.complete(site.request(CloudKind.FLOATING_IP, {"floating_network_id": "private"}))
     cloud.items["floatingips"][lost.external_id]["port_forwardings"] = [{"id": "f"}]
     store.write(lambda tx: cloud_objects.delete(tx, lost.id))
+    saved = site.complete(site.request(CloudKind.SERVER, SERVER))
+    site.request(CloudKind.SERVER, SERVER, CloudAction.DELETE, saved.id, arguments={"snapshot": True})
+    until(lambda: site.get(saved.id).awaits == "images")
+    for image in cloud.items["images"].values():
+        image["status"] = "active"
+    assert site.end(saved.id) is None
     client = site.context.credentials.login.client
     for dry_run in (True, False):
         swept = sweep.collect(store, client, site.context.site, dry_run=dry_run)
@@ -575,3 +581,4 @@ def test_a_sweep_finds_objects_without_a_row(site, cloud, store):
         assert (orphan.external_id in cloud.items["networks"]) is dry_run
     assert cloud.items["floatingips"] == {}
     assert {kept.external_id, retained.external_id, foreign["id"]} < set(cloud.items["networks"])
+    assert len(cloud.items["images"]) == 2  # the saved one stays

@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker_openstack.cloud.client import COMPUTE, IDENTITY, IMAGE, NETWORK, VOLUME, CloudClient
 from stoker_openstack.cloud.markers import Marker, marker_of
+from stoker_openstack.model import GENERATION_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,13 @@ class Noun:
         return next((item for item in items if marker_of(item) == marker), None)
 
     def list_marked(self, client: CloudClient, site: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the objects with the marker of a site, each after the id of its resource. Raises CloudRefused."""
+        """
+        Yield the objects with the marker of a site, each after the id of its resource; not the images that save servers,
+        which outlive them. Raises CloudRefused.
+        """
         for item in self.list(client):
             marker = marker_of(item)
-            if marker is not None and marker.site == site:
+            if marker is not None and marker.site == site and GENERATION_KEY not in item:
                 yield marker.resource_id, item
 
     def create(self, client: CloudClient, members: Mapping[str, Any], **options: Any) -> dict[str, Any]:

@@ -22,11 +22,10 @@ from stoker_openstack.cloud.drivers.base import (
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import marker_of
 from stoker_openstack.cloud.nouns import NOUNS, Noun
+from stoker_openstack.model import GENERATION_KEY
 
 #: Note: the id of the snapshot that is being created.
 _SNAPSHOT_ID = "snapshot_id"
-#: Key of an image's metadata: the generation of the server's row whose SNAPSHOT requested the image.
-_GENERATION_KEY = "stoker-generation"
 _log = structlog.get_logger("stoker.backends")
 
 
@@ -101,7 +100,7 @@ class ServerImages(Snapshots):
         return None
 
     def request(self, run: Run) -> str:
-        metadata = {**run.marker.metadata, _GENERATION_KEY: str(run.object.desired_generation)}
+        metadata = {**run.marker.metadata, GENERATION_KEY: str(run.object.desired_generation)}
         answer = run.send("POST", "/action", {"createImage": {"name": _image_name(run), "metadata": metadata}})
         return str(answer.headers["Location"]).rpartition("/")[2]
 
@@ -115,7 +114,7 @@ class ServerImages(Snapshots):
         if not generations:
             return
         for image in self.noun.list(run.client, run.marker.metadata):
-            if marker_of(image) == run.marker and image.get(_GENERATION_KEY) in generations:
+            if marker_of(image) == run.marker and image.get(GENERATION_KEY) in generations:
                 try:
                     self.noun.discard(run.client, str(image["id"]))
                 except CloudRefused as error:
