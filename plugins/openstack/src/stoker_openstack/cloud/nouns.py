@@ -49,7 +49,7 @@ class Noun:
 
     def list_marked(self, client: CloudClient, site: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """
-        Yield the objects with the marker of a site, each after the id of its resource; not the images that save servers,
+        Yield the objects with the marker of a site, each after the id of its resource; not images that save servers,
         which outlive them. Raises CloudRefused.
         """
         for item in self.list(client):

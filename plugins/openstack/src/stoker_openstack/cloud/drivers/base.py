@@ -135,8 +135,8 @@ class Driver:
     """
     A driver of one kind of objects, which its noun finds and deletes.
 
-    A driver of objects that no list has, such as the interfaces of a router, replaces ``read``, ``find_created`` and
-    ``delete``.
+    A driver of objects that no list has, such as the interfaces of a router, replaces ``read``, ``find_created``,
+    ``request`` and ``delete``.
     """
 
     kind: CloudKind
@@ -166,7 +166,7 @@ class Driver:
         try:
             if self.snapshots and run.object.arguments.get("snapshot") and not run.progress.get(STORED):
                 return self.snapshots.store_before_deletion(run)
-            return self.delete(run)
+            return self.delete(run) or Done(is_gone=True)
         except CloudRefused as error:
             if error.status == 404:
                 return Done(is_gone=True)
@@ -221,10 +221,15 @@ class Driver:
         return self.noun.find_marked(run.client, run.marker, {"name": run.name}) if self.noun.key else None
 
     def create(self, run: Run) -> Result:
-        """Send the create request, record its answer with ``Run.record_created``, and continue as for an update."""
-        created = self.noun.create(run.client, self.body(run))
-        run.record_created(str(created[self.noun.id_key]), created)
+        """Send the create request, record its answer, and continue as for an update."""
+        external_id, created = self.request(run)
+        run.record_created(external_id, created)
         return self.update(run, created)
+
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
+        """Send the create request; return the id and the representation of the new object."""
+        created = self.noun.create(run.client, self.body(run))
+        return str(created[self.noun.id_key]), created
 
     def body(self, run: Run) -> dict[str, Any]:
         """Return the members of the object for the create request."""
@@ -234,10 +239,10 @@ class Driver:
         """Change the object to its specification; without an own implementation, the object cannot be changed."""
         return Done(observed)
 
-    def delete(self, run: Run) -> Result:
-        """Delete the object with the external id."""
+    def delete(self, run: Run) -> Wait | None:
+        """Delete the object with the external id, which the service may no longer have; None: it is gone."""
         self.noun.delete(run.client, run.external_id)
-        return Done(is_gone=True)
+        return None
 
 
 def act(driver: Driver, run: Run) -> Result:
@@ -377,6 +382,11 @@ def is_same(desired: Any, observed: Any) -> bool:
     return desired == observed or (
         not isinstance(desired, bool) and not isinstance(observed, bool) and str(desired) == str(observed)
     )
+
+
+def differences(desired: Mapping[str, Any], observed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members whose observed values do not satisfy the desired ones."""
+    return {name: value for name, value in desired.items() if not is_same(value, observed.get(name))}
 
 
 def _changed(notes: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from stoker_openstack.cloud.drivers.base import (
     Run,
     Wait,
     await_stable,
-    is_same,
+    differences,
     members_of,
     texts_of,
 )
@@ -48,7 +48,7 @@ class VolumeDriver(Driver):
         is_state = error.status == 409 or (error.status == 400 and "status must be" in str(error))
         return is_state and run.object.external_id is not None
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         if run.specification.get("stoker:backup_id"):
             return VOLUME_BACKUPS.create_volume(run)
         volume = run.names.resolve_references(members_of(run.specification))
@@ -56,21 +56,18 @@ class VolumeDriver(Driver):
         hints = run.specification.get("stoker:scheduler_hints")
         beside = {"OS-SCH-HNT:scheduler_hints": hints} if hints else {}
         created = self.noun.create(run.client, volume, beside=beside)
-        run.record_created(created["id"], created)
-        return Wait(self.noun.key)
+        return str(created["id"]), created
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         if wait := await_stable(self, observed):
             return wait
         return Wait(self.noun.key) if self._change(run, observed) else Done(self.read(run))
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> Wait | None:
         observed = self.read(run)
-        if observed is None:
-            return Done(is_gone=True)
-        if observed["status"] != "deleting":
+        if observed is not None and observed["status"] != "deleting":
             self.noun.delete(run.client, run.external_id)
-        return Wait(self.noun.key)
+        return Wait(self.noun.key) if observed is not None else None
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         return UNKNOWN_FAULT if str(observed["status"]).startswith("error") else None
@@ -155,14 +152,13 @@ class VolumeAttachmentDriver(Driver):
         wanted = self._resolve(run)
         return _attachments(wanted).find(run.client, wanted["volumeId"])
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         wanted = self._resolve(run)
         body = {"volumeId": wanted["volumeId"]}
         if run.specification.get("device"):
             body["device"] = run.specification["device"]
         created = {**wanted, **_attachments(wanted).create(run.client, body)}
-        run.record_created(str(created["id"]), created)
-        return self._wait(run, created)
+        return str(created["id"]), created
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         wanted = self._resolve(run)
@@ -171,7 +167,7 @@ class VolumeAttachmentDriver(Driver):
             raise CloudFailure("An attachment cannot be changed to another server or volume.", "NotSupported")
         return self.check(run, observed)
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> Wait:
         observed = run.object.observed
         _attachments(observed).delete(run.client, observed["volumeId"])
         return self._wait(run, observed)
@@ -257,24 +253,20 @@ class VolumeEncryptionDriver(Driver):
         present = _find_encryption(run, volume_type)
         return {**present, "id": volume_type} if present else None
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         volume_type = self._volume_type(run)
         path = f"/types/{volume_type}/encryption"
         created = run.client.request(VOLUME, "POST", path, {"encryption": self.body(run)}).json()["encryption"]
-        run.record_created(volume_type, created)
-        return Done(self.read(run))
+        return volume_type, created
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        changes = {name: value for name, value in self.body(run).items() if not is_same(value, observed.get(name))}
-        if changes:
+        if changes := differences(self.body(run), observed):
             run.send("PUT", f"/encryption/{observed['encryption_id']}", {"encryption": changes})
         return Done(self.read(run))
 
-    def delete(self, run: Run) -> Result:
-        present = self.read(run)
-        if present is not None:
+    def delete(self, run: Run) -> None:
+        if present := self.read(run):
             run.send("DELETE", f"/encryption/{present['encryption_id']}")
-        return Done(is_gone=True)
 
     def body(self, run: Run) -> dict[str, Any]:
         body = body_of(run.specification)

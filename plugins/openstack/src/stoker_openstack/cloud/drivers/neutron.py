@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK, suppressing
-from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Done, Driver, Result, Run, is_same
+from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Done, Driver, Result, Run, differences, is_same
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -45,32 +45,17 @@ class NeutronDriver(Driver):
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         return find_marked(self.noun, run, run.marker)
 
-    def create(self, run: Run) -> Result:
-        self.prepare(run)
-        body = run.names.resolve_body(run.specification)
-        body.pop("tags", None)
-        body["description"] = run.marker.text  # the description of the user follows when the object has its tag
-        created = self.noun.create(run.client, body)
-        run.record_created(created["id"], created)
-        return self.update(run, created)
-
-    def prepare(self, run: Run) -> None:
-        """Send requests that must precede the creation of the object."""
+    def body(self, run: Run) -> dict[str, Any]:
+        # The description of the user follows when the object has its tag.
+        return {**_desired_members(run), "description": run.marker.text}
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         tags = _desired_tags(run)
         if not is_same(tags, observed.get("tags")):
             run.send("PUT", "/tags", {"tags": tags})
             observed = {**observed, "tags": tags}
-        body = run.names.resolve_body(run.specification)
-        body.pop("tags", None)
-        body["description"] = body.get("description") or run.marker.text
-        changes = {
-            key: value
-            for key, value in body.items()
-            if key not in self._fixed and not is_same(value, observed.get(key))
-        }
-        if changes:
+        members = {name: value for name, value in _desired_members(run).items() if name not in self._fixed}
+        if changes := differences(members, observed):
             observed = self.noun.change(run.client, run.external_id, changes)
         _assign_agents(run)
         return self.check(run, observed)
@@ -80,6 +65,13 @@ class NeutronDriver(Driver):
 
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         return observed.get("status") in _BUILDING
+
+
+def _desired_members(run: Run) -> dict[str, Any]:
+    """Return the members of the object, without its tags. The marker is its description, unless the user sets one."""
+    body = run.names.resolve_body(run.specification)
+    body.pop("tags", None)
+    return {**body, "description": body.get("description") or run.marker.text}
 
 
 def _desired_tags(run: Run) -> list[str]:
@@ -151,7 +143,15 @@ class PortDriver(NeutronDriver):
         is_taking_over = run.specification.get(_OTHERS) and run.object.external_id is not None
         return super().may_pass(run, error) or bool(error.status == 409 and is_taking_over)
 
-    def prepare(self, run: Run) -> None:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
+        self._take_addresses(run)
+        return super().request(run)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        self._take_addresses(run)
+        return super().update(run, observed)
+
+    def _take_addresses(self, run: Run) -> None:
         """Take the addresses from the ports that this one replaces: Neutron assigns an address once."""
         for id in run.specification.get(_OTHERS) or ():
             marker = Marker(run.marker.site, str(id))
@@ -159,10 +159,6 @@ class PortDriver(NeutronDriver):
             if other is not None and other.get("fixed_ips"):
                 with suppressing(404):
                     self.noun.change(run.client, other["id"], {"fixed_ips": []})
-
-    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        self.prepare(run)
-        return super().update(run, observed)
 
 
 _RULE, _RULES_KEY, _SELF = NOUNS["security_group_rule"], "stoker:rules", "_self"
@@ -202,8 +198,7 @@ class SecurityGroupRuleDriver(Driver):
         return find_marked(self.noun, run, run.marker)
 
     def body(self, run: Run) -> dict[str, Any]:
-        body = run.names.resolve_body(run.specification)
-        return {**body, "description": body.get("description") or run.marker.text}
+        return _desired_members(run)
 
 
 def _set_rules(run: Run, group: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK, suppressing
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, is_same
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, differences, is_same
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.names import not_found
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -38,17 +38,14 @@ class RouterInterfaceDriver(Driver):
         present = _interface(run, router, key, id)
         return {**present, "id": f"{router}:{key}={id}"} if present else None
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         router, key, id = self._resolve(run)
         answer = run.client.request(NETWORK, "PUT", f"/routers/{router}/add_router_interface", {key: id})
-        created = answer.json()
-        run.record_created(f"{router}:{key}={id}", created)
-        return Done(created)
+        return f"{router}:{key}={id}", answer.json()
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> None:
         router, key, id = _parts(run.external_id)
         run.client.request(NETWORK, "PUT", f"/routers/{router}/remove_router_interface", {key: id})
-        return Done(is_gone=True)
 
     def _resolve(self, run: Run) -> tuple[str, str, str]:
         body = run.names.resolve_body(run.specification)
@@ -89,19 +86,16 @@ class RouterGatewayDriver(Driver):
         gateway = (router or {}).get(_GATEWAY) or {}
         return {"router_id": router_id, **gateway} if gateway.get("network_id") == network_id else None
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         body = run.names.resolve_body(run.specification)
         router_id, network_id = body["router_id"], body["network_id"]
         router = _ROUTER.change(run.client, router_id, {_GATEWAY: {"network_id": network_id}})
-        observed = {"router_id": router_id, **(router.get(_GATEWAY) or {})}
-        run.record_created(f"{router_id}:{network_id}", observed)
-        return Done(observed)
+        return f"{router_id}:{network_id}", {"router_id": router_id, **(router.get(_GATEWAY) or {})}
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> None:
         """Remove the gateway, unless the router has another one by now."""
         if self.read(run) is not None:
             _ROUTER.change(run.client, run.external_id.partition(":")[0], {_GATEWAY: {}})
-        return Done(is_gone=True)
 
 
 class ExtraRouteSetDriver(Driver):
@@ -121,10 +115,9 @@ class ExtraRouteSetDriver(Driver):
         own = [route for route in _own_routes(run) if route in _plain(router["routes"])]
         return {"id": run.external_id, "routes": own}
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         router_id = run.names.resolve("router", str(run.specification["router_id"]))
-        run.record_created(router_id, {"id": router_id, "routes": []})
-        return self.update(run, run.object.observed)
+        return router_id, {"id": router_id, "routes": []}
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         own, wanted = _own_routes(run), _plain(run.specification.get("routes") or ())
@@ -141,9 +134,8 @@ class ExtraRouteSetDriver(Driver):
             self._add(run, own, added)
         return Done({"id": run.external_id, "routes": wanted})
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> None:
         _change_routes(run, "remove", _own_routes(run))
-        return Done(is_gone=True)
 
     def _add(self, run: Run, own: Sequence[Route], added: Sequence[Route]) -> None:
         routes = [*own, *(route for route in added if route not in own)]
@@ -183,7 +175,7 @@ class FloatingIpAssociationDriver(Driver):
     def adopt(self, run: Run) -> Result:
         # Heat gives associations ids of its own, so the id follows from the specification.
         body = run.names.resolve_body(run.specification)
-        floating_ip, port = body["floatingip_id"], body["port_id"]
+        floating_ip, port = body[_ADDRESS], body["port_id"]
         observed = _FLOATING_IP.find(run.client, floating_ip)
         if observed is None or observed["port_id"] != port:
             raise not_found(self.noun.title, f"{floating_ip}:{port}")
@@ -194,28 +186,25 @@ class FloatingIpAssociationDriver(Driver):
         floating_ip = run.external_id.partition(":")[0]
         return _FLOATING_IP.find(run.client, floating_ip)
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         body = run.names.resolve_body(run.specification)
-        floating_ip = body.pop("floatingip_id")
-        observed = _FLOATING_IP.change(run.client, floating_ip, body)
-        run.record_created(f"{floating_ip}:{body.get('port_id') or ''}", observed)
-        return Done(observed)
+        floating_ip = body.pop(_ADDRESS)
+        return f"{floating_ip}:{body.get('port_id') or ''}", _FLOATING_IP.change(run.client, floating_ip, body)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         body = run.names.resolve_body(run.specification)
-        former = run.external_id.partition(":")[0]
-        if body["floatingip_id"] == former and is_same({**body, "floatingip_id": None}, observed):
+        wanted, former = body.pop(_ADDRESS), run.external_id.partition(":")[0]
+        if wanted == former and is_same(body, observed):
             return Done(observed)
-        if body["floatingip_id"] != former:
+        if wanted != former:
             _dissociate(run, former, observed)
-        return self.create(run)
+        external_id, changed = self.request(run)
+        run.record_created(external_id, changed)
+        return Done(changed)
 
-    def delete(self, run: Run) -> Result:
-        floating_ip = run.external_id.partition(":")[0]
-        observed = _FLOATING_IP.find(run.client, floating_ip)
-        if observed is not None:
-            _dissociate(run, floating_ip, observed)
-        return Done(is_gone=True)
+    def delete(self, run: Run) -> None:
+        if observed := self.read(run):
+            _dissociate(run, run.external_id.partition(":")[0], observed)
 
 
 def _dissociate(run: Run, floating_ip: str, observed: Mapping[str, Any]) -> None:
@@ -246,27 +235,22 @@ class PortForwardDriver(Driver):
                 return {**present, _ADDRESS: floating_ip}
         return None
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         body = run.names.resolve_body(run.specification)
         floating_ip = body.pop(_ADDRESS)
         observed = {**_forwardings(floating_ip).create(run.client, body), _ADDRESS: floating_ip}
-        run.record_created(str(observed["id"]), observed)
-        return Done(observed)
+        return str(observed["id"]), observed
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         wanted, floating_ip = run.names.resolve_body(run.specification), str(observed[_ADDRESS])
-        changes = {
-            name: value for name, value in wanted.items() if name != _ADDRESS and not is_same(value, observed.get(name))
-        }
+        changes = differences({**wanted, _ADDRESS: floating_ip}, observed)
         if not changes:
             return Done(observed)
         return Done({**observed, **_forwardings(floating_ip).change(run.client, run.external_id, changes)})
 
-    def delete(self, run: Run) -> Result:
-        present = self.read(run)
-        if present is not None:
+    def delete(self, run: Run) -> None:
+        if present := self.read(run):
             _forwardings(str(present[_ADDRESS])).delete(run.client, run.external_id)
-        return Done(is_gone=True)
 
 
 def _forwardings(floating_ip: str) -> Noun:

@@ -28,6 +28,7 @@ from stoker_openstack.cloud.drivers.server_request import (
     create_body,
     delete_own_ports,
     microversion,
+    network_entries,
 )
 from stoker_openstack.cloud.drivers.snapshots import SERVER_IMAGES
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
@@ -89,7 +90,7 @@ class ServerDriver(Driver):
             observed = self.read(run) or observed
         return Done(_complete(run, observed))
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> Wait:
         if run.object.arguments.get("snapshot"):
             run.note(**{REQUESTED: True})
         self.noun.delete(run.client, run.external_id)
@@ -177,8 +178,7 @@ def _fault_of(server: Mapping[str, Any]) -> str:
 
 def _has_extras(specification: Mapping[str, Any]) -> bool:
     """Return whether requests follow the start of a server."""
-    networks = specification.get("networks") or ()
-    has_floating_ip = not isinstance(networks, str) and any(entry.get("floating_ip") for entry in networks)
+    has_floating_ip = any(entry.get("floating_ip") for entry in network_entries(specification))
     return has_floating_ip or bool(specification.get("tags")) or bool(specification.get("stoker:console_types"))
 
 

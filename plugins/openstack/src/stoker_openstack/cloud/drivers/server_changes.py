@@ -9,6 +9,7 @@ from stoker_openstack.cloud.drivers.base import Run, is_same, texts_of
 from stoker_openstack.cloud.drivers.server_request import (
     encode,
     has_own_ports,
+    network_entries,
     nics,
     own_ports,
     security_groups,
@@ -43,7 +44,7 @@ def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
         return True
     if _resize(run, observed) or _rebuild(run, observed):
         return True
-    if isinstance(run.specification.get("networks"), Sequence) and not isinstance(run.specification["networks"], str):
+    if network_entries(run.specification):
         _set_interfaces(run)
     _set_security_groups(run, observed)
     return False
@@ -58,8 +59,8 @@ def set_tags(run: Run, observed: Mapping[str, Any]) -> None:
 
 def associate_floating_ips(run: Run) -> None:
     """Associate the floating IPs of ``networks`` with the server's ports."""
-    networks = run.specification.get("networks") or ()
-    if isinstance(networks, str) or not any(entry.get("floating_ip") for entry in networks):
+    networks = network_entries(run.specification)
+    if not any(entry.get("floating_ip") for entry in networks):
         return
     interfaces = _interfaces(run)
     for entry, nic in zip(networks, nics(run), strict=True):

@@ -46,7 +46,7 @@ def create_body(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
         server["block_device_mapping_v2"] = [_device(run, item) for item in server["block_device_mapping_v2"]]
     if server.get("user_data"):
         server["user_data"] = encode(str(server["user_data"]))
-    if isinstance(server.get("networks"), Sequence) and not isinstance(server["networks"], str):
+    if network_entries(server):
         server["networks"] = nics(run)
     if server.get("security_groups"):
         server["security_groups"] = [{"name": group} for group in security_groups(run)]
@@ -72,17 +72,28 @@ def security_groups(run: Run) -> list[str]:
     return [run.names.resolve("security_group", group["name"]) for group in groups]
 
 
+def network_entries(specification: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the entries of ``networks``; none if Nova chooses the networks, or adds none."""
+    networks = specification.get("networks") or ()
+    return () if isinstance(networks, str) else networks
+
+
 def nics(run: Run) -> list[dict[str, Any]]:
     """
     Return the server's networks in the form of the create request.
 
     An entry that needs a port gets one that the server has already, if it suits; otherwise a new one.
     """
-    entries = run.specification["networks"]
-    named = {run.names.resolve("port", str(entry["port"])) for entry in entries if entry.get("port")}
+    entries, named = network_entries(run.specification), _named_ports(run)
     present = _present_ports(run) if any(map(needs_own_port, entries)) else []
     left = [port for port in present if port["id"] not in named]
     return [_nic(run, index, entry, left) for index, entry in enumerate(entries)]
+
+
+def _named_ports(run: Run) -> set[str]:
+    """Return the ids of the ports that the entries name."""
+    entries = network_entries(run.specification)
+    return {run.names.resolve("port", str(entry["port"])) for entry in entries if entry.get("port")}
 
 
 def _nic(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -119,10 +130,10 @@ def adopted_ports(run: Run, attached: Mapping[str, Mapping[str, Any]]) -> list[s
     have attached a port with such a name, and the result is deleted with the server: of several ports, only the one at
     the place of the entry counts, and none if that is not clear.
     """
-    networks = run.specification.get("networks") or ()
-    if isinstance(networks, str) or not has_own_ports(run.specification):
+    networks = network_entries(run.specification)
+    if not has_own_ports(run.specification):
         return []
-    named = {run.names.resolve("port", str(entry["port"])) for entry in networks if entry.get("port")}
+    named = _named_ports(run)
     others = [port for id, port in attached.items() if id not in named]
     adopted: list[str] = []
     for index, entry in enumerate(networks):
@@ -201,8 +212,7 @@ def delete_own_ports(run: Run) -> None:
 
 def has_own_ports(specification: Mapping[str, Any]) -> bool:
     """Return whether a server has ports of its own."""
-    networks = specification.get("networks") or ()
-    return not isinstance(networks, str) and any(needs_own_port(entry) for entry in networks)
+    return any(map(needs_own_port, network_entries(specification)))
 
 
 def _network_of(run: Run, entry: Mapping[str, Any], body: Mapping[str, Any]) -> str:

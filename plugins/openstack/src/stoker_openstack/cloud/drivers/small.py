@@ -18,7 +18,7 @@ from stoker_openstack.cloud.drivers.base import (
     Run,
     Wait,
     await_stable,
-    is_same,
+    differences,
     members_of,
     texts_of,
 )
@@ -68,11 +68,10 @@ class ImageDriver(Driver):
                 run.send("POST", "/import", {"method": {"name": "web-download", "uri": location}})
                 run.note(**{_IMPORTED: True})
             return Wait(self.noun.key, observed=observed)
-        members = members_of(run.specification)
         changes = [
             {"op": "replace" if key in observed else "add", "path": f"/{key}", "value": value}
-            for key, value in members.items()
-            if not is_same(value, observed.get(key)) and key not in ("disk_format", "container_format", "id")
+            for key, value in differences(members_of(run.specification), observed).items()
+            if key not in ("disk_format", "container_format", "id")
         ]
         if changes:
             run.send("PATCH", body=changes, headers=_PATCH)
@@ -139,13 +138,12 @@ class ContainerDriver(Driver):
         _put(run, run.external_id)
         return Done(_head(run, run.external_id))
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> None:
         path = _path(run.external_id)
         if run.specification.get("stoker:purge_on_delete"):
             for entry in run.client.get(OBJECT_STORE, f"{path}?format=json"):
                 run.client.discard(OBJECT_STORE, f"{path}/{quote(str(entry['name']))}")
         run.client.request(OBJECT_STORE, "DELETE", path)
-        return Done(is_gone=True)
 
 
 def _path(name: str) -> str:
@@ -196,9 +194,8 @@ class SecretDriver(Driver):
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         return f'"{observed.get("error_reason") or "Unknown"}"' if observed.get("status") == "ERROR" else None
 
-    def delete(self, run: Run) -> Result:
+    def delete(self, run: Run) -> None:
         self.noun.delete(run.client, _id(run))
-        return Done(is_gone=True)
 
 
 def _id(run: Run) -> str:

@@ -145,14 +145,16 @@ class VolumeBackups(Snapshots):
             reason = (snapshot or {}).get("fail_reason") or "it was deleted"
             raise CloudFailure(f"Failed to create the backup of the volume: {reason}", "ResourceInError")
 
-    def create_volume(self, run: Run) -> Result:
-        """Create a volume by restoring a backup; Cinder makes the volume as large as the backup's."""
+    def create_volume(self, run: Run) -> tuple[str, Mapping[str, Any]]:
+        """
+        Create a volume by restoring a backup, and return its id and representation; Cinder makes the volume as large as
+        the backup's.
+        """
         path = f"/backups/{run.specification['stoker:backup_id']}/restore"
         restored = run.client.request(VOLUME, "POST", path, {"restore": {"name": run.object.name}}).json()["restore"]
         path = f"/volumes/{restored['volume_id']}"
         run.client.request(VOLUME, "POST", f"{path}/metadata", {"metadata": run.marker.metadata})
-        run.record_created(restored["volume_id"], run.client.get(VOLUME, path)["volume"])
-        return Wait(run.noun.key)
+        return restored["volume_id"], run.client.get(VOLUME, path)["volume"]
 
 
 def _image_name(run: Run) -> str:
