@@ -57,7 +57,7 @@ def site(store, tmp_path, keystone, request):
     with support.delegated_site(store, tmp_path, keystone, **getattr(request, "param", {})) as running:
         yield running
         for trust_id in running.trusts():
-            running.app.provider.delegations.keystone.trusts.delete(trust_id)
+            running.app.provider.delegations.keystone.trusts.delete_trust(trust_id)
 
 
 def _trusts_of(owner: Member) -> list[str]:
@@ -88,12 +88,12 @@ def test_a_trust_lives_as_long_as_its_stack(site, owner):
     assert site.trusts() == []
     path = _created(site, session)
     site.end(session, path, "CREATE_COMPLETE")
-    (delegation,) = site.delegations()
-    assert (delegation.user_id, delegation.is_ended) == (owner.id, False)
-    assert site.trusts() == [delegation.trust_id]
+    (delegation,), (credential,) = site.delegations(), site.credentials()
+    assert (credential.user_id, delegation.is_ended) == (owner.id, False)
+    assert site.trusts() == [credential.secret]
     assert site.send(session, "PUT", f"/stacks/{path}", {"template": TEMPLATE}).status_code == 202
     site.end(session, path, "UPDATE_COMPLETE")
-    assert site.trusts() == [delegation.trust_id]
+    assert site.trusts() == [credential.secret]
     _delete(site, session, path)
     until(lambda: site.delegations() == [])
     assert site.trusts() == []
@@ -137,7 +137,7 @@ def test_a_stack_that_is_not_stored_leaves_no_trust(site, owner):
     assert first.status_code == 201, first.text
     assert site.send(owner.session, "POST", "/stacks", body).status_code == 409
     until(lambda: len(site.delegations()) == 1)
-    assert site.trusts() == [site.delegations()[0].trust_id]
+    assert site.trusts() == [site.credentials()[0].secret]
 
 
 @on_sqlite
@@ -155,8 +155,8 @@ def test_a_process_that_is_killed_before_it_stores_the_stack_leaves_no_trust(
             check=False,
         )
         assert done.returncode == -signal.SIGKILL
-        (delegation,) = site.delegations()
-        assert (delegation.trust_id, delegation.is_ended, len(site.trusts())) == (None, True, 1)
+        (delegation,), (credential,) = site.delegations(), site.credentials()
+        assert (credential.secret, delegation.is_ended, len(site.trusts())) == ("", True, 1)
 
     def collect(*, dry_run: bool) -> list[str]:
         found = list(sweep.collect_all(store, site.app.provider.delegations, site.site, dry_run=dry_run))
@@ -170,7 +170,9 @@ def test_a_process_that_is_killed_before_it_stores_the_stack_leaves_no_trust(
     assert site.trusts() == []
     kill("second")
     (trust_id,) = site.trusts()
-    store.write(lambda tx: delegations.delete(tx, site.delegations()[0].id))  # as after the restore of a backup
+    (delegation,) = site.delegations()
+    store.write(lambda tx: delegations.delete(tx, delegation.id))  # as after the restore of a backup
+    store.write(lambda tx: delegations.delete_credential(tx, delegation.credential_id))
     for dry_run in (True, False):
         assert collect(dry_run=dry_run) == [f"trust {trust_id} of no stack at Keystone"]
         assert (trust_id in site.trusts()) is dry_run
@@ -186,7 +188,7 @@ def test_a_sweep_revokes_the_delegation_of_a_stack_that_is_gone(site, owner, sto
         f"trust of user {owner.id} in project {owner.project_id} for a deleted stack"
     ]
     (delegation,) = site.delegations()
-    assert (delegation.root_id, site.trusts()) == (kept.partition("/")[2], [delegation.trust_id])
+    assert (delegation.root_id, site.trusts()) == (kept.partition("/")[2], [site.credentials()[0].secret])
 
 
 @on_sqlite
@@ -206,7 +208,7 @@ def test_another_user_of_the_project_continues_after_the_owner_lost_the_role(sit
     site.end(owner.session, path, "CREATE_COMPLETE")
     assert site.send(colleague.session, "PUT", f"/stacks/{path}", {"template": TEMPLATE}).status_code == 202
     site.end(colleague.session, path, "UPDATE_COMPLETE")
-    assert site.delegations()[0].user_id == owner.id
+    assert site.credentials()[0].user_id == owner.id
     keystone.request("DELETE", owner.role_path())
     site.app.provider.delegations._logins.clear()  # as if its token had expired
     _delete(site, colleague.session, path)
@@ -236,9 +238,8 @@ def test_the_stacks_of_a_user_share_an_application_credential(site, owner, store
     assert credential["name"] == f"stoker:{site.site}:{site.delegations()[0].credential_id}"
     assert (site.trusts(), credential["project_id"]) == ([], owner.project_id)
     with store.read() as tx:
-        row = delegations.find_credential(tx, site.delegations()[0].credential_id)
         stored = str(query.scalar(tx, "SELECT secret FROM cloud_credentials"))
-    assert row.secret not in stored
+    assert site.credentials()[0].secret not in stored
     _delete(site, owner.session, first)
     until(lambda: len(site.delegations()) == 1)
     assert owner.find_credentials() == [credential]
@@ -257,7 +258,7 @@ def test_the_login_decides_how_stoker_acts_for_a_user(site, owner):
     path = _created(site, program)
     site.end(program, path, "CREATE_COMPLETE")
     (delegation,) = site.delegations()
-    assert (delegation.trust_id, site.trusts()) == (None, [])
+    assert (site.credentials()[0].way, site.trusts()) == ("APPLICATION_CREDENTIAL", [])
     # The user's programs with the same roles use the credential, which they could not create.
     restricted = owner.create_credential()
     other = _created(site, restricted)
@@ -299,13 +300,14 @@ def test_stacks_that_a_stack_creates_share_its_trust_and_the_last_one_deletes_it
         assert answer.status_code == 201, answer.text
         paths.append(answer.headers["Location"].partition("/stacks/")[2])
         site.end(owner.session, paths[-1], "CREATE_COMPLETE")
-    assert [item.trust_id for item in site.delegations()] == [delegation.trust_id] * 3
-    assert site.trusts() == [delegation.trust_id]
+    assert [item.credential_id for item in site.delegations()] == [delegation.credential_id] * 3
+    trusts = site.trusts()
+    assert trusts == [site.credentials()[0].secret]
     _delete(site, owner.session, first)
     until(lambda: len(site.delegations()) == 2)
     found = list(sweep.collect_all(store, site.app.provider.delegations, site.site, dry_run=False))
     assert [item.what for item in found if "trust" in item.what] == []
-    assert site.trusts() == [delegation.trust_id]
+    assert site.trusts() == trusts
     for path in paths:  # the jobs that revoke both delegations run at the same time
         _delete(site, owner.session, path)
     until(lambda: site.delegations() == [])
@@ -319,10 +321,10 @@ def test_an_unused_share_of_a_trust_leaves_the_trust(site, owner):
     (delegation,) = site.delegations()
     token = site.app.provider.delegations.open(delegation.root_id).client.token()
     shared = site.app.provider.delegations.delegate(token, owner.project_id, "never stored")
-    assert (shared.trust_id, shared.is_ended) == (delegation.trust_id, True)
+    assert (shared.credential_id, shared.is_ended) == (delegation.credential_id, True)
     site.app.provider.delegations.discard(shared)
     until(lambda: site.delegations() == [delegation])
-    assert site.trusts() == [delegation.trust_id]
+    assert site.trusts() == [site.credentials()[0].secret]
 
 
 def test_a_stack_of_a_stack_is_created_and_deleted_in_the_name_of_the_owner(keystone, owner, tmp_path):

@@ -2,7 +2,7 @@
 A site with the users of a real Keystone and a cloud in memory, in the test's process: Stoker acts for owners of stacks.
 
 As a program, ``delegated_site FOLDER DATABASE KEYSTONE TOKEN PROJECT STACK`` creates a delegation for a stack and dies
-before a transaction stores the stack.
+before a transaction stores the answer of Keystone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
 from stoker_openstack.cloud.keystone_delegations import REVOKE
 from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.store import delegations
-from stoker_openstack.store.delegations import Delegation
+from stoker_openstack.store.delegations import CloudCredential, Delegation
 from support import databases, keystone
 from support.clouds import write_clouds
 from support.keystone import SERVICE, Keystone
@@ -121,7 +121,12 @@ class DelegatedSite:
     def delegations(self) -> list[Delegation]:
         """Return the delegations of the database, with ended ones."""
         with self.store.read() as tx:
-            return [item for id in delegations.all_ids(tx) if (item := delegations.find(tx, id))]
+            return delegations.list_all(tx)
+
+    def credentials(self) -> list[CloudCredential]:
+        """Return the credential of each of them."""
+        with self.store.read() as tx:
+            return [delegations.get_credential(tx, item.credential_id) for item in delegations.list_all(tx)]
 
     def trusts(self) -> list[str]:
         """Return the ids of this site's trusts at Keystone."""
@@ -155,8 +160,8 @@ def main(folder: Path, database: str, url: str, token: str, project_id: str, sta
     os.environ["OS_CLIENT_CONFIG_FILE"] = str(write_clouds(folder, {}))
     store = Store(database, keys=databases.keys)
     credentials = DelegatedCredentials(loaded, store, Work(store), site_id(SECRET))
-    assert credentials.delegate(token, project_id, stack_id) is not None
-    os.kill(os.getpid(), signal.SIGKILL)
+    delegations.save_credential = lambda _tx, _made: os.kill(os.getpid(), signal.SIGKILL)
+    credentials.delegate(token, project_id, stack_id)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,6 @@ ENCRYPTED_COLUMNS: Mapping[str, Collection[str]] = {
     "cloud_objects": ("specification", "arguments", "observed", "progress"),
     "configs": ("body",),
     "containers": ("headers",),
-    "delegations": ("trust_id",),
     "deployments": ("input_values", "output_values", "changes", "stdout_held", "stderr_held"),
     "messages": ("body",),
     "objects": ("data",),

@@ -810,28 +810,27 @@ CREATE TABLE retained_objects (
     id varchar(64) NOT NULL PRIMARY KEY
 );
 
--- How Stoker acts for the owner of a tree of stacks at Keystone: by a trust, or by an application credential.
+-- Which credential Stoker uses at Keystone for the owner of a tree of stacks.
 CREATE TABLE delegations (
     id varchar(64) NOT NULL PRIMARY KEY,
     root_id varchar(64) NOT NULL,
-    project_id varchar(64) NOT NULL,
-    user_id varchar(64) NOT NULL,
-    -- NULL for an application credential, and before Keystone has answered.
-    trust_id text,
-    credential_id varchar(64),
+    credential_id varchar(64) NOT NULL,
     -- A job revokes the delegation: the stack is deleted with its objects, or its transaction did not commit.
     is_ended boolean NOT NULL
 );
 CREATE INDEX ix_delegations_credential_id ON delegations (credential_id);
 CREATE INDEX ix_delegations_root_id ON delegations (root_id);
 
--- Application credentials that Stoker created at Keystone. The stacks of a user in a project share one.
+-- Trusts and application credentials by which Stoker acts for users at Keystone. Several stacks may share one.
 CREATE TABLE cloud_credentials (
     id varchar(64) NOT NULL PRIMARY KEY,
+    -- TRUST or APPLICATION_CREDENTIAL.
+    way varchar(64) NOT NULL,
     project_id varchar(64) NOT NULL,
     user_id varchar(64) NOT NULL,
     -- The ids of its roles at Keystone.
     roles text NOT NULL,
+    -- The id of the trust, empty before Keystone has answered, or the secret of the application credential.
     secret text NOT NULL,
     -- A job deletes the credential, so no other stack may use it.
     is_ended boolean NOT NULL

@@ -21,7 +21,7 @@ from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
-from stoker_openstack.cloud.client import Access, CloudClient, create_breakers
+from stoker_openstack.cloud.client import CloudClient, create_breakers
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.keystone import KeystoneLogin
@@ -49,7 +49,7 @@ class DelegatedCredentials:
         self._work = work
         self._breakers = create_breakers("of the project")
         self._lock = threading.Lock()
-        #: By the id of the delegation, or of the application credential.
+        #: By the id of the credential.
         self._logins: dict[str, CloudLogin] = {}
         self.keystone = KeystoneDelegations(
             settings, store, work, self._login, site, lambda key: self._logins.pop(key, None)
@@ -58,17 +58,17 @@ class DelegatedCredentials:
     def open(self, root_id: str) -> CloudLogin:
         with self._store.read() as tx:
             delegation = delegations.active(tx, root_id)
-        if delegation is None:
+            credential = None if delegation is None else delegations.find_credential(tx, delegation.credential_id)
+        if credential is None:
             raise CloudFailure(_NONE, "AuthorizationFailure")
-        return self.open_delegation(delegation)
+        return self.open_credential(credential)
 
-    def open_delegation(self, delegation: Delegation) -> CloudLogin:
-        """Return the client of a delegation."""
-        key = delegation.credential_id or delegation.id
+    def open_credential(self, credential: CloudCredential) -> CloudLogin:
+        """Return the client of a credential."""
         with self._lock:
-            if key not in self._logins:
-                self._logins[key] = self._create_login(delegation)
-            return self._logins[key]
+            if credential.id not in self._logins:
+                self._logins[credential.id] = self._create_login(credential)
+            return self._logins[credential.id]
 
     def open_project(self, token: str, project_id: str) -> CloudLogin:
         client = CloudClient(f"of project {project_id}", lambda: self._login.open_token(token), self._breakers)
@@ -97,64 +97,49 @@ class DelegatedCredentials:
 
     def confirm(self, tx: Tx, new: Delegation) -> None:
         """Make a new delegation active, in the transaction that needs it. Raises Unavailable if it was revoked."""
-        credential_id = new.credential_id
-        credential = credential_id and delegations.find_credential(tx, credential_id, for_update=True)
-        is_usable = credential_id is None or (isinstance(credential, CloudCredential) and not credential.is_ended)
+        credential = delegations.find_credential(tx, new.credential_id, for_update=True)
+        is_usable = credential is not None and not credential.is_ended
         if delegations.find(tx, new.id, for_update=True) is None or not is_usable:
             raise Unavailable("the permission to act for the owner of the stack was revoked meanwhile; try again")
         if (previous := delegations.active(tx, new.root_id)) is not None:
-            self._end(tx, previous)
+            self.keystone.end(tx, previous)
         delegations.save(tx, replace(new, is_ended=False))
         self._work.cancel(tx, REVOKE, new.id)
 
     def discard(self, new: Delegation) -> None:
         """Revoke a delegation that was not confirmed."""
-        self.keystone.discard(new)
+        self._store.write(lambda tx: self.keystone.end(tx, new))
 
     def is_needed(self, tx: Tx, root_id: str) -> bool:
         """Return whether a tree of stacks has objects at the cloud."""
         return cloud_objects.any_of_root(tx, root_id)
 
-    def _create_login(self, delegation: Delegation) -> CloudLogin:
+    def _create_login(self, credential: CloudCredential) -> CloudLogin:
+        way = self.keystone.ways[credential.way]
+
         def refuse(error: ServiceRejected) -> Exception:
-            """Distinguish a delegation that is gone from a Keystone that refuses Stoker, too."""
+            """Distinguish a credential that is gone from a Keystone that refuses Stoker, too."""
             if not self._login.is_own_valid():
                 return error
-            self._store.write(lambda tx: self._end_refused(tx, delegation))
-            way = "trust" if delegation.credential_id is None else "application credential"
-            return CloudFailure(_MEND.format(way=way, user=delegation.user_id), "AuthorizationFailure")
+            self._store.write(lambda tx: self._end_refused(tx, credential.id))
+            return CloudFailure(_MEND.format(way=way.title, user=credential.user_id), "AuthorizationFailure")
 
-        def open_access() -> Access:
-            if delegation.credential_id is None:
-                return self.keystone.trusts.open(delegation.trust_id or "")
-            with self._store.read() as tx:
-                credential = delegations.find_credential(tx, delegation.credential_id)
-            if credential is None:
-                raise CloudFailure(_NONE, "AuthorizationFailure")
-            return self.keystone.credentials.open(credential)
-
-        client = CloudClient(f"of project {delegation.project_id}", open_access, self._breakers, refuse)
+        name = f"of project {credential.project_id}"
+        client = CloudClient(name, lambda: way.open(credential), self._breakers, refuse)
         return CloudLogin(client, NameResolver(client))
 
     def _end_unused(self, tx: Tx, root_id: str) -> None:
         delegation = delegations.active(tx, root_id)
         is_used = self.is_needed(tx, root_id) or self._work.is_pending(tx, LATE_OBJECTS, root_id)
         if delegation is not None and not is_used:
-            self._end(tx, delegation)
+            self.keystone.end(tx, delegation)
 
-    def _end_refused(self, tx: Tx, delegation: Delegation) -> None:
-        """End a delegation that Keystone refuses; an application credential with all its delegations."""
-        refused = [delegation]
-        if delegation.credential_id is not None:
-            credential = delegations.find_credential(tx, delegation.credential_id, for_update=True)
-            if credential is not None:
-                delegations.save_credential(tx, replace(credential, is_ended=True))
-            refused = delegations.of_credential(tx, delegation.credential_id)
-        for item in refused:
+    def _end_refused(self, tx: Tx, id: str) -> None:
+        """End a credential that Keystone refuses, with all its delegations."""
+        credential = delegations.find_credential(tx, id, for_update=True)
+        if credential is not None:
+            delegations.save_credential(tx, replace(credential, is_ended=True))
+        for item in delegations.of_credential(tx, id):
             current = delegations.find(tx, item.id, for_update=True)
             if current is not None and not current.is_ended:
-                self._end(tx, current)
-
-    def _end(self, tx: Tx, delegation: Delegation) -> None:
-        delegations.save(tx, replace(delegation, is_ended=True))
-        self._work.defer_once(tx, REVOKE, delegation.id, {"id": delegation.id})
+                self.keystone.end(tx, current)

@@ -1,18 +1,19 @@
 """
-Requests to Keystone: logins with Stoker's own user and with the token of a request, and what lets Stoker act for users:
-trusts of its own user, and application credentials.
+Requests to Keystone: logins with Stoker's own user and with the token of a request, and the two ways of acting for
+users: trusts of Stoker's own user, and application credentials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import structlog
+from msgspec.structs import replace
 
 from stoker import cloud_entries
 from stoker.failures import ServiceRejected, ServiceUnavailable
@@ -156,13 +157,37 @@ class KeystoneLogin:
         return cloud_entries.read(self._settings.keystone_cloud, "keystone_cloud")
 
 
-def message_of(response: Any) -> str:
-    """Return Keystone's sentence in a response that refuses a request."""
+class Refused(Exception):
+    """Keystone refuses one way of delegation; the message says why."""
+
+
+def created(response: Any, title: str) -> Any:
+    """Return the body of a response that creates an object, called ``title``. Raises Refused with Keystone's reason."""
+    if response.status_code == 201:
+        return response.json()
     try:
         text = str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         text = str(response.reason or "no reason")
-    return f"{' '.join(text.split())} ({response.status_code})"
+    raise Refused(f"no {title}: {' '.join(text.split())} ({response.status_code})")
+
+
+class Way(Protocol):
+    """One way of acting for users. ``title`` names its credentials in messages."""
+
+    title: str
+
+    def create(self, caller: Caller, credential: CloudCredential) -> CloudCredential:
+        """Request a credential of the caller; return it as Keystone has created it. Raises Refused and Unavailable."""
+        ...
+
+    def open(self, credential: CloudCredential) -> Access:
+        """Return the access to the cloud that a credential grants."""
+        ...
+
+    def delete(self, credential: CloudCredential) -> str | None:
+        """Delete a credential; return why it remains, None if it does not. Raises ServiceUnavailable."""
+        ...
 
 
 _PATH = "/OS-TRUST/trusts"
@@ -171,33 +196,35 @@ _log = structlog.get_logger("stoker.backends")
 
 class KeystoneTrusts:
     """
-    Creates, uses, lists and deletes trusts.
+    Trusts. ``site``: the public id of this site.
 
-    A trust carries a marker with the id of its delegation. Keystone keeps members that it does not know.
+    A trust carries a marker with the id of its credential. Keystone keeps members that it does not know.
     """
 
-    def __init__(self, login: KeystoneLogin) -> None:
-        self._login = login
+    title = "trust"
 
-    def create(self, caller: Caller, roles: Sequence[str], marker: Marker) -> Any:
-        """Request a trust of the caller; return the response. ``roles`` are ids. Raises Unavailable."""
+    def __init__(self, login: KeystoneLogin, site: str) -> None:
+        self._login = login
+        self._site = site
+
+    def create(self, caller: Caller, credential: CloudCredential) -> CloudCredential:
         trust = {
             "trustor_user_id": caller.user_id,
             "trustee_user_id": self._login.ask_own(lambda session: session.get_user_id()),
             "project_id": caller.project_id,
             "impersonation": True,
-            "roles": [{"id": role} for role in roles],
-            "description": marker.text,
+            "roles": [{"id": role} for role in credential.roles],
+            "description": Marker(self._site, credential.id).text,
         }
-        return self._login.send(caller.token, "POST", _PATH, json={"trust": trust})
+        answer = self._login.send(caller.token, "POST", _PATH, json={"trust": trust})
+        return replace(credential, secret=str(created(answer, self.title)["trust"]["id"]))
 
-    def open(self, trust_id: str) -> Access:
-        """Return the access to the cloud that a trust grants."""
-        return Access(self._login.open_own({"trust_id": trust_id}), self._login.region)
+    def open(self, credential: CloudCredential) -> Access:
+        return Access(self._login.open_own({"trust_id": credential.secret}), self._login.region)
 
-    def list_all(self, site: str) -> Iterator[tuple[str, str]]:
+    def list_all(self) -> Iterator[tuple[str, str]]:
         """
-        Return the ids of this site's trusts, each with the id of its delegation.
+        Return the ids of this site's trusts, each with the id of its credential.
 
         Raises ServiceUnavailable and ServiceRejected.
         """
@@ -210,10 +237,17 @@ class KeystoneTrusts:
         check_status(answer, 200)
         for trust in answer.json()["trusts"]:
             marker = marker_of(trust)
-            if marker is not None and marker.site == site:
+            if marker is not None and marker.site == self._site:
                 yield str(trust["id"]), marker.resource_id
 
-    def delete(self, trust_id: str) -> str | None:
+    def delete(self, credential: CloudCredential) -> str | None:
+        if credential.secret:
+            return self.delete_trust(credential.secret)
+        # Its creation was interrupted before the answer.
+        trust_ids = [trust_id for trust_id, credential_id in self.list_all() if credential_id == credential.id]
+        return next(filter(None, map(self.delete_trust, trust_ids)), None)
+
+    def delete_trust(self, trust_id: str) -> str | None:
         """
         Delete a trust; return why it remains, None if it does not. Raises ServiceUnavailable.
 
@@ -236,34 +270,35 @@ class KeystoneTrusts:
 
 class KeystoneCredentials:
     """
-    Creates, uses and deletes application credentials. ``site``: the public id of this site.
+    Application credentials. ``site``: the public id of this site.
 
     The name and the secret are recorded before the request, so that a credential can always be found and deleted. A
     credential is unrestricted, because it deletes itself.
     """
 
+    title = "application credential"
+
     def __init__(self, login: KeystoneLogin, site: str) -> None:
         self._login = login
         self._site = site
 
-    def create(self, caller: Caller, credential: CloudCredential, roles: Sequence[str]) -> Any:
-        """Request a credential of the caller; return the response. ``roles`` are ids. Raises Unavailable."""
+    def create(self, caller: Caller, credential: CloudCredential) -> CloudCredential:
         body = {
             "name": self._name(credential),
             "description": "Used by Stoker for the stacks of this user; deleted with the last of them",
             "secret": credential.secret,
-            "roles": [{"id": role} for role in roles],
+            "roles": [{"id": role} for role in credential.roles],
             "unrestricted": True,
         }
         path = f"/users/{caller.user_id}/application_credentials"
-        return self._login.send(caller.token, "POST", path, json={"application_credential": body})
+        created(self._login.send(caller.token, "POST", path, json={"application_credential": body}), self.title)
+        return credential
 
     def open(self, credential: CloudCredential) -> Access:
-        """Return the access to the cloud that a credential grants."""
         return Access(self._session(credential), self._login.region)
 
     def delete(self, credential: CloudCredential) -> None:
-        """Delete a credential with its own login. Raises ServiceUnavailable."""
+        """Delete a credential with its own login."""
         service = self._login.open_service(self._session(credential))
         path = f"/users/{credential.user_id}/application_credentials"
         with suppress(ServiceRejected):  # Keystone deletes the credentials of a user who loses a role

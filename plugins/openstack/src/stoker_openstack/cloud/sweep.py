@@ -57,33 +57,33 @@ def _collect_delegated(
     The arguments and the result are those of ``collect``.
     """
     with store.read() as tx:
-        by_project = {item.project_id: item for item in delegations.all_active(tx)}
-    for delegation in by_project.values():
-        yield from collect(store, credentials.open_delegation(delegation).client, site, dry_run=dry_run)
+        by_project = {item.project_id: item for item in delegations.credentials_in_use(tx)}
+    for credential in by_project.values():
+        yield from collect(store, credentials.open_credential(credential).client, site, dry_run=dry_run)
     with store.read() as tx:
         unused = delegations.unused(tx)
+        by_id = {item.id: item for item in delegations.credentials_in_use(tx)}
     for delegation in unused:
-        way = "trust" if delegation.credential_id is None else "application credential"
-        what = f"{way} of user {delegation.user_id} in project {delegation.project_id} for a deleted stack"
+        used = by_id[delegation.credential_id]
+        title = credentials.keystone.ways[used.way].title
+        what = f"{title} of user {used.user_id} in project {used.project_id} for a deleted stack"
         yield _attempt(what, partial(credentials.keystone.revoke, delegation), dry_run=dry_run)
-    yield from _collect_trusts(store, credentials, site, dry_run)
+    yield from _collect_trusts(store, credentials, dry_run)
 
 
-def _collect_trusts(
-    store: Store, credentials: DelegatedCredentials, site: str, dry_run: bool
-) -> Iterator[CollectedObject]:
+def _collect_trusts(store: Store, credentials: DelegatedCredentials, dry_run: bool) -> Iterator[CollectedObject]:
     """Delete trusts that the database does not know. A job revokes those whose delegation it knows."""
     try:
-        trusts = list(credentials.keystone.trusts.list_all(site))
+        trusts = list(credentials.keystone.trusts.list_all())
     except _ERRORS as error:
         yield CollectedObject("trusts at Keystone", str(error))
         return
     with store.read() as tx:
-        recorded, in_use = set(delegations.all_ids(tx)), delegations.trust_ids(tx)
-    for trust_id, delegation_id in trusts:
-        if delegation_id not in recorded and trust_id not in in_use:
+        recorded = set(delegations.credential_ids(tx))
+    for trust_id, credential_id in trusts:
+        if credential_id not in recorded:
             what = f"trust {trust_id} of no stack at Keystone"
-            yield _attempt(what, partial(credentials.keystone.trusts.delete, trust_id), dry_run=dry_run)
+            yield _attempt(what, partial(credentials.keystone.trusts.delete_trust, trust_id), dry_run=dry_run)
 
 
 def _attempt(what: str, delete: Callable[[], str | None], *, dry_run: bool) -> CollectedObject:
