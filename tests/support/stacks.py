@@ -342,7 +342,7 @@ def _provided(cloud: Any) -> Mapping[type[Any], Any]:
     if cloud == "none" or not has_provider():
         return {}
     from stoker_openstack.interface import Cloud
-    from stoker_openstack.simulated import LocalCloud
+    from stoker_openstack.simulated.provider import LocalCloud
 
     return {Cloud: LocalCloud("http://stoker.test") if cloud == "local" else cloud}
 

@@ -31,7 +31,7 @@ from stoker_openstack.cloud.recorder import Recorder
 from stoker_openstack.cloud.refresh import Refresher
 from stoker_openstack.interface import Cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
-from stoker_openstack.simulated import LocalCloud
+from stoker_openstack.simulated.provider import LocalCloud
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import adoption
 from stoker_openstack.types.implicit_dependencies import imply_dependencies

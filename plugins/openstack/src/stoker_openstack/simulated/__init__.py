@@ -4,9 +4,3 @@ The cloud of one machine: networks, ports, volumes and other objects of a cloud 
 For development, together with local servers: templates for a cloud run unchanged. Nothing is filtered, routed or
 attached. Objects that a template names without creating them (networks, images, flavors, security groups) exist.
 """
-
-from __future__ import annotations
-
-from stoker_openstack.simulated.provider import LocalCloud
-
-__all__ = ["LocalCloud"]

@@ -21,6 +21,7 @@ _SIZE = 1
 def _server(project: Project, wanted: CloudObject) -> dict[str, Any]:
     members, now = wanted.specification, rows.heat_time(project.tx.now)
     return {
+        "status": wanted.observed.get("status", "ACTIVE"),
         "created": wanted.observed.get("created", now),
         "updated": now,
         "flavor": {"original_name": members.get("flavorRef", "")},
@@ -111,10 +112,6 @@ def _encrypted_type(project: Project, wanted: CloudObject) -> str:
     return project.resolve(CloudKind.VOLUME_TYPE, wanted.specification["volume_type"])
 
 
-def _image(project: Project, wanted: CloudObject) -> dict[str, Any]:
-    return {"owner": wanted.specification.get("owner", project.id)}
-
-
 def _container(project: Project, wanted: CloudObject) -> Mapping[str, Any]:
     headers = {name.lower(): value for name, value in wanted.specification["headers"].items()}
     operations.create_container(project.tx, project.id, wanted.name, headers)
@@ -157,11 +154,10 @@ KINDS: Mapping[CloudKind, Kind] = {
             "key_name": None,
             "security_groups": [{"name": "default"}],
             "OS-DCF:diskConfig": "MANUAL",
-            "stoker:rebuilds": 0,
+            "accessIPv4": "",
+            "accessIPv6": "",
         },
-        kept={"status": "ACTIVE"},
-        fixed={"accessIPv4": "", "accessIPv6": ""},
-        common=("id", "name", "tenant_id"),
+        hidden=("adminPass", "networks", "personality"),
         derive=_server,
         relate=_server_relations,
         remove=network.disconnect,
@@ -169,7 +165,6 @@ KINDS: Mapping[CloudKind, Kind] = {
     # Servers do not use key pairs.
     CloudKind.KEYPAIR: Kind(
         defaults={"type": "ssh"},
-        common=("name",),
         has_unique_name=True,
         derive=_key_pair,
         identify=lambda _, wanted: wanted.name,
@@ -183,33 +178,31 @@ KINDS: Mapping[CloudKind, Kind] = {
             "multiattach": False,
             "snapshot_id": None,
         },
-        common=("id", "name"),
         derive=_volume,
         relate=_volume_relations,
     ),
-    CloudKind.VOLUME_ATTACHMENT: Kind(common=("id",), derive=_attach),
+    CloudKind.VOLUME_ATTACHMENT: Kind(derive=_attach),
     CloudKind.VOLUME_TYPE: Kind(
         defaults={"description": "", "is_public": True, "extra_specs": {}},
-        common=("id", "name"),
         has_unique_name=True,
         derive=lambda _, wanted: {"projects": wanted.specification["stoker:projects"]},
     ),
-    CloudKind.VOLUME_ENCRYPTION: Kind(omits=("volume_type",), common=(), derive=_encryption, identify=_encrypted_type),
+    CloudKind.VOLUME_ENCRYPTION: Kind(hidden=("volume_type",), derive=_encryption, identify=_encrypted_type),
     CloudKind.IMAGE: Kind(
-        defaults={"tags": []}, omits=(), fixed={"status": "active"}, common=("id", "name"), derive=_image
+        defaults={"tags": [], "status": "active"},
+        derive=lambda project, wanted: {"owner": wanted.specification.get("owner", project.id)},
     ),
     # Containers are those of the embedded object store.
     CloudKind.CONTAINER: Kind(
-        common=(),
+        is_computed=True,
         derive=_container,
         relate=_observe_container,
         remove=_delete_container,
         identify=lambda _, wanted: wanted.name,
     ),
     CloudKind.SECRET: Kind(
-        omits=("payload",),
-        fixed={"status": "ACTIVE"},
-        common=(),
+        defaults={"status": "ACTIVE"},
+        hidden=("payload",),
         derive=lambda project, wanted: {"secret_ref": _secret_ref(project, wanted)},
         identify=_secret_ref,
     ),

@@ -71,6 +71,7 @@ def _port(project: Project, wanted: CloudObject) -> dict[str, Any]:
         "mac_address": members.get("mac_address", "fa:16:3e:" + digest[:3].hex(":")),
         "network_id": network_id,
         "device_id": device,
+        "device_owner": members.get("device_owner") or before.get("device_owner", ""),
         "fixed_ips": before["fixed_ips"] if keeps else list(_fixed_ips(project, network_id, wanted)),
         "security_groups": [project.resolve(CloudKind.SECURITY_GROUP, name) for name in groups],
         "status": "ACTIVE" if device else "DOWN",
@@ -323,7 +324,7 @@ def _association_id(project: Project, wanted: CloudObject) -> str:
 def _forward(project: Project, wanted: CloudObject) -> dict[str, Any]:
     port = project.require(CloudKind.PORT, wanted.specification["internal_port_id"])
     ids = {"floatingip_id": _floating_ip_id(project, wanted.specification["floatingip_id"])}
-    return {**wanted.specification, **ids, "id": wanted.external_id, "internal_port_id": port.external_id}
+    return {**ids, "internal_port_id": port.external_id}
 
 
 def _floating_ip_id(project: Project, ref: str) -> str:
@@ -379,14 +380,17 @@ KINDS: Mapping[CloudKind, Kind] = {
             "port_security_enabled": True,
             "qos_policy_id": None,
             "tags": [],
+            "status": "ACTIVE",
+            "mtu": _MTU,
+            "l2_adjacency": True,
+            "segments": [],
+            "router:external": False,
         },
-        omits=(),
-        fixed={"status": "ACTIVE", "mtu": _MTU, "l2_adjacency": True, "segments": [], "router:external": False},
         relate=_subnets,
     ),
     CloudKind.SUBNET: Kind(
         defaults={"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], "tags": []},
-        omits=("prefixlen",),
+        hidden=("prefixlen",),
         derive=_subnet,
     ),
     CloudKind.PORT: Kind(
@@ -398,31 +402,26 @@ KINDS: Mapping[CloudKind, Kind] = {
             "qos_policy_id": None,
             "binding:vnic_type": "normal",
             "tags": [],
+            "dns_assignment": [],
         },
-        kept={"device_owner": ""},
-        omits=(),
-        fixed={"dns_assignment": []},
         derive=_port,
     ),
     CloudKind.SECURITY_GROUP: Kind(defaults={"description": "", "stateful": True}, derive=_security_group),
-    CloudKind.SECURITY_GROUP_RULE: Kind(omits=(), common=("id", "project_id"), derive=_security_group_rule),
+    CloudKind.SECURITY_GROUP_RULE: Kind(derive=_security_group_rule),
     CloudKind.ROUTER: Kind(
-        defaults={"admin_state_up": True, "tags": []}, fixed={"status": "ACTIVE"}, derive=_router, relate=_routes
+        defaults={"admin_state_up": True, "tags": [], "status": "ACTIVE"}, derive=_router, relate=_routes
     ),
-    CloudKind.ROUTER_INTERFACE: Kind(common=(), derive=_interface, remove=_delete_interface, identify=_interface_id),
-    CloudKind.ROUTER_GATEWAY: Kind(common=(), derive=_set_gateway, identify=_gateway_id),
+    CloudKind.ROUTER_INTERFACE: Kind(derive=_interface, remove=_delete_interface, identify=_interface_id),
+    CloudKind.ROUTER_GATEWAY: Kind(derive=_set_gateway, identify=_gateway_id),
     CloudKind.EXTRA_ROUTE_SET: Kind(
-        common=(),
         derive=lambda project, wanted: {"id": _router_id(project, wanted), "routes": wanted.specification["routes"]},
         identify=_router_id,
     ),
     CloudKind.FLOATING_IP: Kind(
-        defaults={"dns_name": "", "dns_domain": ""},
-        fixed={"router_id": None},
-        common=("id", "tenant_id", "project_id"),
+        defaults={"dns_name": "", "dns_domain": "", "router_id": None},
         derive=_floating_ip,
         relate=_reached,
     ),
-    CloudKind.FLOATING_IP_ASSOCIATION: Kind(common=(), derive=_associate, identify=_association_id),
-    CloudKind.PORT_FORWARDING: Kind(common=(), derive=_forward),
+    CloudKind.FLOATING_IP_ASSOCIATION: Kind(derive=_associate, identify=_association_id),
+    CloudKind.PORT_FORWARDING: Kind(derive=_forward),
 }

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
-from stoker_openstack.model import OWN_PREFIX, CloudKind, CloudObject
+from stoker_openstack.model import CloudKind, CloudObject, body_of
 from stoker_openstack.store import cloud_objects
 
 #: Namespace of the ids of objects that no template creates.
@@ -77,19 +77,16 @@ class Kind:
     """
     How the cloud represents the objects of one kind.
 
-    A later source overrides an earlier one, in this order: ``defaults``, ``kept``, the specification, ``fixed``,
-    ``common``, ``derive``.
+    A later source overrides an earlier one, in this order: ``defaults``, the specification, the ids and names of all
+    objects, ``derive``.
     """
 
-    #: Members that the specification may have, with the values that they have without it.
+    #: Members with the values that they have unless the specification says otherwise.
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    #: Members that an update keeps, with the values of a new object.
-    kept: Mapping[str, Any] = field(default_factory=dict)
-    #: Members of the specification that are not shown; None: those of ``defaults`` alone are.
-    omits: Collection[str] | None = None
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    #: Which of the ids and names that all services have.
-    common: Collection[str] = ("id", "name", "tenant_id", "project_id")
+    #: Members of the specification that are not shown.
+    hidden: Collection[str] = ()
+    #: Whether the computed members are all.
+    is_computed: bool = False
     #: Whether the name identifies an object.
     has_unique_name: bool = False
     #: Returns the computed members. Raises a kind of Invalid for an impossible specification.
@@ -103,16 +100,9 @@ class Kind:
 
     def represent(self, project: Project, wanted: CloudObject) -> dict[str, Any]:
         """Return an object as its service shows it; ``wanted.observed`` is the former representation, if any."""
+        derived = dict(self.derive(project, wanted))
+        if self.is_computed:
+            return derived
+        shown = {name: value for name, value in body_of(wanted.specification).items() if name not in self.hidden}
         common = {"id": wanted.external_id, "name": wanted.name, "tenant_id": project.id, "project_id": project.id}
-        return {
-            **self.defaults,
-            **{name: wanted.observed.get(name, value) for name, value in self.kept.items()},
-            **{name: value for name, value in wanted.specification.items() if self._shows(name)},
-            **self.fixed,
-            **{name: common[name] for name in self.common},
-            **self.derive(project, wanted),
-        }
-
-    def _shows(self, name: str) -> bool:
-        is_open = self.omits is not None and name not in self.omits and not name.startswith(OWN_PREFIX)
-        return is_open or name in self.defaults
+        return {**self.defaults, **shown, **common, **derived}
