@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker_migrate.template.parameters import AddedParameters
-from stoker_migrate.template.parts import Part, TemplateContext
+from stoker_migrate.template.parts import Change, NewParameter, Part, TemplateContext
 from stoker_migrate.template.references import References
-from stoker_migrate.template.report import Change, NewParameter
 from stoker_migrate.template.source_text import SourceText, mapping_at
 from stoker_migrate.template.types import CONFIGS, DEPLOYMENTS, SERVER, SERVER_PROPERTIES
 

@@ -13,9 +13,8 @@ from stoker_client.errors import BadInput
 from stoker_client.templates import locations
 from stoker_client.templates.bundle import NESTED, NOT_FILES
 from stoker_client.templates.documents import parse
-from stoker_migrate.template.parts import TemplateContext
+from stoker_migrate.template.parts import Change, Interface, Report, TemplateContext
 from stoker_migrate.template.references import calls
-from stoker_migrate.template.report import Change, Interface, Report
 from stoker_migrate.template.source_text import SourceText, mapping_at
 from stoker_migrate.template.template import migrate_template
 from stoker_migrate.template.types import TypeRegistry, is_infrastructure

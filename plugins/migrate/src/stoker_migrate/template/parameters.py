@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker_migrate.template.parts import TemplateContext
+from stoker_migrate.template.parts import Change, Interface, NewParameter, TemplateContext
 from stoker_migrate.template.references import list_parameters
-from stoker_migrate.template.report import Change, Interface, NewParameter
 from stoker_migrate.template.source_text import SourceText
 
 #: Beginnings of custom constraints that only a cloud can check.

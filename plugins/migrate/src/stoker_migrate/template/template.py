@@ -8,9 +8,8 @@ from typing import Any
 from stoker_client.errors import BadInput
 from stoker_migrate.template.enrolled_servers import ServerMigration, server_name
 from stoker_migrate.template.parameters import AddedParameters, add_parameters, remove_unused
-from stoker_migrate.template.parts import Part, TemplateContext, list_parts
+from stoker_migrate.template.parts import Change, Interface, NewParameter, Part, TemplateContext, list_parts
 from stoker_migrate.template.references import References, list_parameters
-from stoker_migrate.template.report import Change, Interface, NewParameter
 from stoker_migrate.template.source_text import SourceText
 from stoker_migrate.template.types import CHAIN, GROUP, SCALING_GROUP, Kind, is_template
 
