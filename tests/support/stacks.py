@@ -341,7 +341,7 @@ needs_provider = pytest.mark.skipif(not has_provider(), reason="plugins/openstac
 def _provided(cloud: Any) -> Mapping[type[Any], Any]:
     if cloud == "none" or not has_provider():
         return {}
-    from stoker_openstack.interface import Cloud
+    from stoker_openstack.model import Cloud
     from stoker_openstack.simulated.provider import LocalCloud
 
     return {Cloud: LocalCloud("http://stoker.test") if cloud == "local" else cloud}

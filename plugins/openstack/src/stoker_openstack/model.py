@@ -1,5 +1,6 @@
 """
-Objects of a cloud that belong to resources: servers, networks, ports, volumes.
+Objects of a cloud that belong to resources (servers, networks, ports, volumes), and the interface of clouds, which the
+resource types use.
 
 The specification of an object is the body of the service's create request, without its outer key, with these
 differences:
@@ -70,12 +71,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker.model.stack import Status
+from stoker.store.tx import Tx
 
 #: The beginning of the keys of a specification or a representation that are no member of the service's.
 OWN_PREFIX = "stoker:"
@@ -224,3 +226,26 @@ class CloudRequest(Struct, frozen=True, kw_only=True):
             awaits=None,
             awaited_since=None,
         )
+
+
+class Cloud(Protocol):
+    """
+    A cloud that has servers, networks and volumes.
+
+    Calls act inside a transaction and perform no I/O: a cloud elsewhere defers a job, and calls the resource's
+    ``check`` whenever the action has ended. A cloud of rows may end the action at once.
+    """
+
+    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+        """
+        Record the desired state of an object, and start the action. Returns the object: IN_PROGRESS, COMPLETE or
+        FAILED. A newer request replaces one in progress.
+        """
+        ...
+
+    def find(self, tx: Tx, id: str) -> CloudObject | None:
+        """Return the object of a resource; None if there is none, or if it was deleted."""
+        ...
+
+    def forget(self, tx: Tx, id: str) -> None:
+        """Drop the record of an object and leave the object itself as it is."""

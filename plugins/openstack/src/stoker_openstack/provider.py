@@ -15,7 +15,7 @@ from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
-from stoker_openstack.cloud import sweep
+from stoker_openstack.cloud import orphans
 from stoker_openstack.cloud.constraints import CloudConstraints
 from stoker_openstack.cloud.context import JOBS, POLL, CloudContext
 from stoker_openstack.cloud.controller import CloudController
@@ -24,13 +24,11 @@ from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
 from stoker_openstack.cloud.drivers import cinder, neutron, neutron_relations, small
 from stoker_openstack.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Driver, Registry
 from stoker_openstack.cloud.drivers.server import ServerDriver
-from stoker_openstack.cloud.late_objects import LateObjects
 from stoker_openstack.cloud.markers import site_id
-from stoker_openstack.cloud.polling import StatePoller
+from stoker_openstack.cloud.orphans import LateObjects
+from stoker_openstack.cloud.polling import Refresher, StatePoller
 from stoker_openstack.cloud.recorder import Recorder
-from stoker_openstack.cloud.refresh import Refresher
-from stoker_openstack.interface import Cloud
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.simulated.provider import LocalCloud
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import adoption
@@ -73,7 +71,7 @@ def _offer(context: CloudContext) -> Provider:
         refuse_missing=adoption.refuse_missing,
         refuse_owned=adoption.refuse_owned,
         imply_dependencies=imply_dependencies,
-        collect_garbage=partial(sweep.collect_all, context.store, credentials, context.site),
+        collect_garbage=partial(orphans.collect_all, context.store, credentials, context.site),
         start=partial(start, context),
     )
 
@@ -135,7 +133,7 @@ def start(context: CloudContext) -> None:
 
 
 class OpenStackCloud:
-    """Implements ``interface.Cloud``."""
+    """Implements ``model.Cloud``."""
 
     def __init__(self, context: CloudContext) -> None:
         self._context = context

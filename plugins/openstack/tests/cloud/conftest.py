@@ -8,7 +8,7 @@ from openstack_support import fake_openstack
 from openstack_support.cloud_sites import CloudSite, cloud_site
 from openstack_support.fake_openstack import FakeOpenStack
 from stoker.backends import reconciler
-from stoker_openstack.cloud import client, controller, errors, polling, recorder, refresh
+from stoker_openstack.cloud import client, controller, errors, polling, recorder
 from stoker_openstack.cloud.drivers import base
 
 #: The share of a pause that is left. The double answers at once, and tests would only wait.
@@ -36,6 +36,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         (client, "_SPARED"),
         (controller, "_LONGEST_PAUSE"),
         (polling, "_AWAY"),
+        (polling, "_BUSY"),
         (polling, "_SHORTEST"),
         (polling, "_LONGEST"),
         (reconciler, "_LONGEST_AWAY"),
@@ -43,10 +44,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(module, name, getattr(module, name) * _SHARE)
     monkeypatch.setattr(base, "_SETTLING", base._SETTLING * _SHARE)
-    monkeypatch.setattr(refresh, "_BUSY", refresh._BUSY * _SHARE)
-    monkeypatch.setattr(refresh, "_USUAL_SECONDS", tuple(seconds * _SHARE for seconds in refresh._USUAL_SECONDS))
-    seconds = {kind: tuple(each * _SHARE for each in all) for kind, all in refresh._SECONDS.items()}
-    monkeypatch.setattr(refresh, "_SECONDS", seconds)
+    monkeypatch.setattr(polling, "_USUAL_SECONDS", tuple(seconds * _SHARE for seconds in polling._USUAL_SECONDS))
+    seconds = {kind: tuple(each * _SHARE for each in all) for kind, all in polling._SECONDS.items()}
+    monkeypatch.setattr(polling, "_SECONDS", seconds)
     retry_later = errors.RetryLater.__init__
 
     def shorten(self: errors.RetryLater, message: str, seconds: float, *, is_rejected: bool = False) -> None:

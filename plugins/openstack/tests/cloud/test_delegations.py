@@ -15,9 +15,9 @@ from openstack_support import delegated_site as support
 from openstack_support import fake_openstack
 from openstack_support.delegated_site import DelegatedSite, Member, add_member
 from stoker.store.tx import Tx
-from stoker_openstack.cloud import sweep
+from stoker_openstack.cloud import orphans
+from stoker_openstack.cloud.context import LATE_OBJECTS
 from stoker_openstack.cloud.drivers import base
-from stoker_openstack.cloud.late_objects import LATE_OBJECTS
 from stoker_openstack.store import delegations
 from support import query
 from support.keystone import flags as keystone_flags
@@ -57,7 +57,7 @@ def site(store, tmp_path, keystone, request):
     with support.delegated_site(store, tmp_path, keystone, **getattr(request, "param", {})) as running:
         yield running
         for trust_id in running.trusts():
-            running.app.provider.delegations.keystone.trusts.delete_trust(trust_id)
+            running.app.provider.delegations.trusts.delete_trust(trust_id)
 
 
 def _trusts_of(owner: Member) -> list[str]:
@@ -159,7 +159,7 @@ def test_a_process_that_is_killed_before_it_stores_the_stack_leaves_no_trust(
         assert (credential.secret, delegation.is_ended, len(site.trusts())) == ("", True, 1)
 
     def collect(*, dry_run: bool) -> list[str]:
-        found = list(sweep.collect_all(store, site.app.provider.delegations, site.site, dry_run=dry_run))
+        found = list(orphans.collect_all(store, site.app.provider.delegations, site.site, dry_run=dry_run))
         assert [item.problem for item in found if item.problem] == []
         return [item.what for item in found if "trust" in item.what]
 
@@ -183,7 +183,7 @@ def test_a_sweep_revokes_the_delegation_of_a_stack_that_is_gone(site, owner, sto
     site.end(owner.session, kept, "CREATE_COMPLETE")
     orphan = site.app.provider.delegations.delegate(owner.session.get_token(), owner.project_id, "gone")
     store.write(lambda tx: site.app.provider.delegations.confirm(tx, orphan))
-    found = list(sweep.collect_all(store, site.app.provider.delegations, site.site, dry_run=False))
+    found = list(orphans.collect_all(store, site.app.provider.delegations, site.site, dry_run=False))
     assert [item.what for item in found if "trust" in item.what] == [
         f"trust of user {owner.id} in project {owner.project_id} for a deleted stack"
     ]
@@ -222,7 +222,7 @@ def test_another_user_of_the_project_continues_after_the_owner_lost_the_role(sit
     assert site.trusts() != []  # Keystone permits its deletion to administrators only, and a sweep says so
     (kept,) = [
         item
-        for item in sweep.collect_all(site.store, site.app.provider.delegations, site.site, dry_run=False)
+        for item in orphans.collect_all(site.store, site.app.provider.delegations, site.site, dry_run=False)
         if "trust" in item.what
     ]
     assert "an administrator can, with `openstack trust delete " in kept.problem
@@ -305,7 +305,7 @@ def test_stacks_that_a_stack_creates_share_its_trust_and_the_last_one_deletes_it
     assert trusts == [site.credentials()[0].secret]
     _delete(site, owner.session, first)
     until(lambda: len(site.delegations()) == 2)
-    found = list(sweep.collect_all(store, site.app.provider.delegations, site.site, dry_run=False))
+    found = list(orphans.collect_all(store, site.app.provider.delegations, site.site, dry_run=False))
     assert [item.what for item in found if "trust" in item.what] == []
     assert site.trusts() == trusts
     for path in paths:  # the jobs that revoke both delegations run at the same time

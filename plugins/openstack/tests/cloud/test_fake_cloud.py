@@ -9,11 +9,11 @@ import pytest
 from openstack_support.fake_openstack import FLAVOR, IMAGE, LARGE
 from stoker.model.errors import Invalid
 from stoker.model.stack import Status
-from stoker_openstack.cloud import controller, sweep
+from stoker_openstack.cloud import controller, orphans
+from stoker_openstack.cloud.context import LATE_OBJECTS
 from stoker_openstack.cloud.credentials import open_entry, require_entry
 from stoker_openstack.cloud.drivers import base, server
 from stoker_openstack.cloud.drivers.server import ServerDriver
-from stoker_openstack.cloud.late_objects import LATE_OBJECTS
 from stoker_openstack.model import CloudAction, CloudKind
 from stoker_openstack.store import cloud_objects
 from support import query
@@ -573,7 +573,7 @@ def test_a_sweep_finds_objects_without_a_row(site, cloud, store):
     assert site.end(saved.id) is None
     client = site.context.credentials.login.client
     for dry_run in (True, False):
-        swept = sweep.collect(store, client, site.context.site, dry_run=dry_run)
+        swept = orphans.collect(store, client, site.context.site, dry_run=dry_run)
         assert [item.what for item in swept if not item.problem] == [
             f"floating IP  ({lost.external_id}) of the cloud fake",
             f"network orphan ({orphan.external_id}) of the cloud fake",

@@ -6,7 +6,7 @@ import pytest
 
 from openstack_support.fake_openstack import IMAGE
 from stoker.model.stack import Status
-from stoker_openstack.cloud.refresh import REFRESH
+from stoker_openstack.cloud.polling import REFRESH
 from stoker_openstack.model import CloudAction, CloudKind
 from stoker_openstack.types import nova_server_schema
 from support import query

@@ -13,7 +13,7 @@ from stoker.hot import UNKNOWN
 from stoker.hot.functions import lookup
 from stoker.hot.syntaxes import VERSIONS
 from stoker.model.errors import Invalid, InvalidTemplateVersion, StokerError, UserParameterMissing
-from stoker_openstack.cloudformation.foreign import REPLACED
+from stoker_openstack.cloudformation.syntax import REPLACED
 from support.scope import World
 
 

@@ -24,8 +24,7 @@ from starlette.testclient import TestClient
 from stoker import serve, settings
 from stoker.store.open import Store
 from stoker.work import Work
-from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
-from stoker_openstack.cloud.keystone_delegations import REVOKE
+from stoker_openstack.cloud.delegated_credentials import REVOKE, DelegatedCredentials
 from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.store import delegations
 from stoker_openstack.store.delegations import CloudCredential, Delegation

@@ -22,8 +22,7 @@ from stoker.store import servers, stacks
 from stoker.store import stacks as stored_snapshots
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
-from stoker_openstack.interface import Cloud
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import nova_server_schema
 from stoker_openstack.types.implicit_dependencies import RULES, PlannedResource, without_cycles

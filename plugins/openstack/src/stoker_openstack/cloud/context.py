@@ -24,6 +24,8 @@ T = TypeVar("T")
 #: The jobs of the reconciler for clouds, which have threads of their own, and the job that polls.
 JOBS = JobKinds("cloud.reconcile", "cloud.prepare", threads=8)
 POLL = "cloud.poll"
+#: The job that searches for late objects. Its key is the id of the root stack, whose credentials it needs.
+LATE_OBJECTS = "cloud.late_objects"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,17 @@ this site has a delegation of its own with the same trust, because Keystone crea
 
 from __future__ import annotations
 
+import secrets
 import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
 
 from msgspec.structs import replace
 
 from stoker.failures import ServiceRejected
-from stoker.model.errors import Unavailable
+from stoker.model.errors import Forbidden, Unavailable
 from stoker.model.stack import Stack
 from stoker.settings import Settings
 from stoker.store import stacks
@@ -22,15 +27,18 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
 from stoker_openstack.cloud.client import CloudClient, create_breakers
+from stoker_openstack.cloud.context import LATE_OBJECTS
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure
-from stoker_openstack.cloud.keystone import KeystoneLogin
-from stoker_openstack.cloud.keystone_delegations import REVOKE, KeystoneDelegations
-from stoker_openstack.cloud.late_objects import LATE_OBJECTS
+from stoker_openstack.cloud.keystone import Caller, KeystoneCredentials, KeystoneLogin, KeystoneTrusts, Refused, Way
 from stoker_openstack.cloud.names import NameResolver
 from stoker_openstack.store import cloud_objects, delegations
-from stoker_openstack.store.delegations import CloudCredential, Delegation
+from stoker_openstack.store.delegations import APPLICATION_CREDENTIAL, TRUST, CloudCredential, Delegation
 
+#: The kind of the job that revokes a delegation.
+REVOKE = "cloud.revoke"
+#: After this time, a delegation whose stack was not stored is revoked: its process was killed.
+_UNCONFIRMED = timedelta(minutes=10)
 _MEND = (
     "Keystone does not let Stoker act for the owner of the stack any more: the {way} is gone, or the owner {user} is"
     " disabled or has lost a role. Update or delete the stack, as a user of its project: Stoker then acts for this user"
@@ -39,11 +47,17 @@ _NONE = "Stoker may not act for the owner of the stack any more. Update or delet
 
 
 class DelegatedCredentials:
-    """A delegation for each tree of stacks; see ``SiteCredentials``. ``site``: the public id of this site."""
+    """
+    A delegation for each tree of stacks; see ``SiteCredentials``. ``site``: the public id of this site.
+
+    A delegation is recorded as ended, with the job that revokes it, before Keystone is asked. The transaction that
+    stores the stack makes the delegation active and cancels the job.
+    """
 
     is_shared = False
 
     def __init__(self, settings: Settings, store: Store, work: Work, site: str) -> None:
+        self._settings = settings
         self._login = KeystoneLogin(settings)
         self._store = store
         self._work = work
@@ -51,9 +65,12 @@ class DelegatedCredentials:
         self._lock = threading.Lock()
         #: By the id of the credential.
         self._logins: dict[str, CloudLogin] = {}
-        self.keystone = KeystoneDelegations(
-            settings, store, work, self._login, site, lambda key: self._logins.pop(key, None)
-        )
+        self.trusts = KeystoneTrusts(self._login, site)
+        self.ways: Mapping[str, Way] = {
+            TRUST: self.trusts,
+            APPLICATION_CREDENTIAL: KeystoneCredentials(self._login, site),
+        }
+        work.register(REVOKE, self._revoke)
 
     def open(self, root_id: str) -> CloudLogin:
         with self._store.read() as tx:
@@ -93,7 +110,22 @@ class DelegatedCredentials:
         with self._store.read() as tx:
             if delegations.active(tx, root_id) is not None:
                 return None
-        return self.keystone.create(token, project_id, root_id)
+        caller = self._login.read_token(token)
+        if caller.project_id != project_id:
+            raise Forbidden(f"Stoker can act for users in the project of their token only, which is not {project_id}")
+        wanted = CloudCredential(id=str(uuid4()), way=TRUST, project_id=project_id, user_id=caller.user_id, roles=())
+        if caller.trust_id is not None:  # another stack may request this one
+            shared = self._share(wanted, root_id, lambda present: present.secret == caller.trust_id)
+            if shared is not None:
+                return shared
+        wanted = replace(wanted, roles=self._roles(caller))
+        problems = []
+        for way in self._ways(caller):
+            try:
+                return self._obtain(replace(wanted, way=way), caller, root_id)
+            except Refused as error:
+                problems.append(str(error))
+        raise _refusal(caller, problems)
 
     def confirm(self, tx: Tx, new: Delegation) -> None:
         """Make a new delegation active, in the transaction that needs it. Raises Unavailable if it was revoked."""
@@ -102,20 +134,34 @@ class DelegatedCredentials:
         if delegations.find(tx, new.id, for_update=True) is None or not is_usable:
             raise Unavailable("the permission to act for the owner of the stack was revoked meanwhile; try again")
         if (previous := delegations.active(tx, new.root_id)) is not None:
-            self.keystone.end(tx, previous)
+            self._end(tx, previous)
         delegations.save(tx, replace(new, is_ended=False))
         self._work.cancel(tx, REVOKE, new.id)
 
     def discard(self, new: Delegation) -> None:
         """Revoke a delegation that was not confirmed."""
-        self._store.write(lambda tx: self.keystone.end(tx, new))
+        self._store.write(lambda tx: self._end(tx, new))
+
+    def revoke(self, delegation: Delegation) -> str | None:
+        """
+        Delete the credential of a delegation at Keystone, unless another stack uses it, and the records of both.
+
+        Returns what remains at Keystone, or None. Raises ServiceUnavailable and ServiceRejected.
+        """
+        credential = self._store.write(lambda tx: _leave(tx, delegation))
+        if credential is None:
+            return None
+        problem = self.ways[credential.way].delete(credential)
+        self._logins.pop(credential.id, None)
+        self._store.write(lambda tx: self._drop(tx, delegation))
+        return problem
 
     def is_needed(self, tx: Tx, root_id: str) -> bool:
         """Return whether a tree of stacks has objects at the cloud."""
         return cloud_objects.any_of_root(tx, root_id)
 
     def _create_login(self, credential: CloudCredential) -> CloudLogin:
-        way = self.keystone.ways[credential.way]
+        way = self.ways[credential.way]
 
         def refuse(error: ServiceRejected) -> Exception:
             """Distinguish a credential that is gone from a Keystone that refuses Stoker, too."""
@@ -132,7 +178,7 @@ class DelegatedCredentials:
         delegation = delegations.active(tx, root_id)
         is_used = self.is_needed(tx, root_id) or self._work.is_pending(tx, LATE_OBJECTS, root_id)
         if delegation is not None and not is_used:
-            self.keystone.end(tx, delegation)
+            self._end(tx, delegation)
 
     def _end_refused(self, tx: Tx, id: str) -> None:
         """End a credential that Keystone refuses, with all its delegations."""
@@ -142,4 +188,107 @@ class DelegatedCredentials:
         for item in delegations.of_credential(tx, id):
             current = delegations.find(tx, item.id, for_update=True)
             if current is not None and not current.is_ended:
-                self.keystone.end(tx, current)
+                self._end(tx, current)
+
+    def _end(self, tx: Tx, delegation: Delegation) -> None:
+        """Revoke a delegation that is no longer needed, or whose stack was not stored."""
+        delegations.save(tx, replace(delegation, is_ended=True))
+        self._work.defer_once(tx, REVOKE, delegation.id, {"id": delegation.id})
+
+    def _revoke(self, args: Mapping[str, Any]) -> None:
+        """Job: revoke an ended delegation."""
+        with self._store.read() as tx:
+            delegation = delegations.find(tx, args["id"])
+        if delegation is not None and delegation.is_ended:
+            self.revoke(delegation)
+
+    def _ways(self, caller: Caller) -> Sequence[str]:
+        if self._settings.stack_delegation != "AUTO":
+            return (self._settings.stack_delegation,)
+        # Keystone creates no trusts for most logins that are delegated themselves.
+        return (APPLICATION_CREDENTIAL, TRUST) if caller.is_delegated else (TRUST, APPLICATION_CREDENTIAL)
+
+    def _roles(self, caller: Caller) -> tuple[str, ...]:
+        """Return the ids of the roles to delegate. Raises Forbidden if the caller lacks one of ``trust_roles``."""
+        names = [name.strip() for name in self._settings.trust_roles.split(",") if name.strip()]
+        if missing := [name for name in names if name.lower() not in caller.roles]:
+            raise Forbidden(
+                f"the user {caller.user_name} lacks the role {', '.join(missing)} in the project {caller.project_id},"
+                " which the setting trust_roles requires of owners of stacks with servers: ask the administrator of the"
+                " project for the role"
+            )
+        return tuple(sorted(caller.roles[name.lower()] for name in names) or sorted(caller.roles.values()))
+
+    def _share(
+        self, wanted: CloudCredential, root_id: str, suits: Callable[[CloudCredential], bool]
+    ) -> Delegation | None:
+        """Return a delegation by a credential of the same way that other stacks of the user use, and that suits."""
+
+        def record(tx: Tx) -> Delegation | None:
+            usable = delegations.usable_credentials(tx, wanted.user_id, wanted.project_id, wanted.way)
+            match = next(filter(suits, usable), None)
+            return None if match is None else self._record(tx, root_id, match)
+
+        return self._store.write(record)
+
+    def _obtain(self, wanted: CloudCredential, caller: Caller, root_id: str) -> Delegation:
+        """Return a delegation by a credential with exactly the wanted roles. Raises Refused and Unavailable."""
+        if wanted.way == APPLICATION_CREDENTIAL:
+            # A token with fewer roles must not act with a credential that has more.
+            if shared := self._share(wanted, root_id, lambda present: present.roles == wanted.roles):
+                return shared
+            wanted = replace(wanted, secret=secrets.token_urlsafe(32))
+
+        def record(tx: Tx) -> Delegation:
+            delegations.add_credential(tx, wanted)
+            return self._record(tx, root_id, wanted)
+
+        new = self._store.write(record)
+        try:
+            made = self.ways[wanted.way].create(caller, wanted)
+        except Refused:
+            self._store.write(lambda tx: self._drop(tx, new))
+            raise
+        except Unavailable:  # Keystone may have created it all the same
+            self._store.write(lambda tx: self._end(tx, new))
+            raise
+        self._store.write(lambda tx: delegations.save_credential(tx, made))
+        return new
+
+    def _record(self, tx: Tx, root_id: str, credential: CloudCredential) -> Delegation:
+        new = Delegation(id=str(uuid4()), root_id=root_id, credential_id=credential.id)
+        delegations.add(tx, new)
+        self._work.defer(tx, REVOKE, new.id, {"id": new.id}, at=tx.now + _UNCONFIRMED)
+        return new
+
+    def _drop(self, tx: Tx, delegation: Delegation) -> None:
+        """Delete the records of a delegation and its credential, which Keystone does not have."""
+        delegations.delete(tx, delegation.id)
+        delegations.delete_credential(tx, delegation.credential_id)
+        self._work.cancel(tx, REVOKE, delegation.id)
+
+
+def _leave(tx: Tx, delegation: Delegation) -> CloudCredential | None:
+    """Delete the record of a delegation whose credential others use. Otherwise end the credential, and return it."""
+    credential = delegations.find_credential(tx, delegation.credential_id, for_update=True)
+    is_shared = any(item.id != delegation.id for item in delegations.of_credential(tx, delegation.credential_id))
+    if credential is None or is_shared:
+        delegations.delete(tx, delegation.id)
+        return None
+    delegations.save_credential(tx, replace(credential, is_ended=True))
+    return credential
+
+
+def _refusal(caller: Caller, problems: Sequence[str]) -> Forbidden:
+    if caller.is_restricted:
+        remedy = (
+            f"log in with a password, or with an application credential that is created with --unrestricted (the"
+            f" application credential {caller.credential_name} is restricted)"
+        )
+    elif caller.is_delegated or caller.trust_id is not None:
+        remedy = "send a token of a login with a password"
+    else:
+        remedy = "ask the administrator of Keystone, or let the operator of Stoker choose another stack_delegation"
+    return Forbidden(
+        f"Keystone does not permit that Stoker acts for the owner of the stack: {'; '.join(problems)}. Remedy: {remedy}"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from msgspec.structs import replace
@@ -24,10 +24,12 @@ from stoker_openstack.cloud.drivers.base import (
     Wait,
 )
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
-from stoker_openstack.cloud.late_objects import LateObjects
-from stoker_openstack.cloud.refresh import Refresher
+from stoker_openstack.cloud.orphans import LateObjects
 from stoker_openstack.model import CloudObject
 from stoker_openstack.store import cloud_objects
+
+if TYPE_CHECKING:
+    from stoker_openstack.cloud.polling import Refresher
 
 #: Keys of ``progress``: how often a service answered with an internal error in succession, and since when.
 ERRORS, ERRORS_SINCE = "errors", "errors_since"

@@ -25,7 +25,7 @@ _STATES = {CloudAction.SUSPEND: "SUSPENDED", CloudAction.RESUME: "ACTIVE"}
 @dataclass(frozen=True, slots=True)
 class LocalCloud:
     """
-    A cloud of rows; implements ``interface.Cloud``. Every action ends in the transaction of its request.
+    A cloud of rows; implements ``model.Cloud``. Every action ends in the transaction of its request.
 
     ``url`` is the public URL of this site, whose object store has the containers.
     """

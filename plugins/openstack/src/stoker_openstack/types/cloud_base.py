@@ -36,8 +36,7 @@ from stoker.resources.base import (
     SavesState,
     physical_name,
 )
-from stoker_openstack.interface import Cloud, find_cloud
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.types.cloud_properties import members
 
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
@@ -200,6 +199,12 @@ class CloudType(SavesState, ResourceType):
                 external_id=external_id,
             ),
         )
+
+
+def find_cloud(context: Context) -> Cloud | None:
+    """Return the site's cloud; None if none is configured."""
+    cloud: Cloud | None = context.env.provider.offered.get(Cloud)
+    return cloud
 
 
 def require_cloud(context: Context) -> Cloud:

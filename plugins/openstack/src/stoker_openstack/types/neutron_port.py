@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, TakesBack
-from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
-from stoker_openstack.types.cloud_base import observe
+from stoker_openstack.types.cloud_base import find_cloud, observe
 from stoker_openstack.types.cloud_properties import flag, maps, reference, refuse_several, require, text, texts
 from stoker_openstack.types.neutron_base import (
     ADMIN_STATE_UP,

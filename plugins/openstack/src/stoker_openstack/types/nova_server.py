@@ -29,12 +29,12 @@ from stoker.resources.base import (
 from stoker.store import servers, stacks
 from stoker.types import server_base, server_policy, server_types
 from stoker.types.server_base import ServerType
-from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudAction, CloudKind
 from stoker_openstack.types import nova_server_request
 from stoker_openstack.types.cloud_base import (
     CloudType,
     adoption_outcome,
+    find_cloud,
     observe,
 )
 from stoker_openstack.types.nova_server_schema import ATTRIBUTES, PROPERTIES, REBUILD, REPLACE, read_attribute
