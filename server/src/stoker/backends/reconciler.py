@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol
 
@@ -68,9 +68,9 @@ class Controller(Protocol):
         """
 
 
-def request(work: Work, tx: Tx, kind: str, id: str, jobs: JobKinds = SERVICE_JOBS) -> None:
-    """Apply the desired state of an object of this kind after ``tx`` has committed."""
-    work.defer_once(tx, jobs.reconcile, id, {"kind": kind, "id": id})
+def request(work: Work, tx: Tx, kind: str, id: str, jobs: JobKinds = SERVICE_JOBS, at: datetime | None = None) -> None:
+    """Apply the desired state of an object of this kind after ``tx`` has committed, or at a time."""
+    work.defer_once(tx, jobs.reconcile, id, {"kind": kind, "id": id}, at=at)
 
 
 class Reconciler:

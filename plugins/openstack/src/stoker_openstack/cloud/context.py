@@ -63,9 +63,9 @@ class CloudContext:
                 refuse(root_id, error)
         return None
 
-    def request_driver(self, tx: Tx, item: CloudObject) -> None:
-        """Defer the job that calls the driver of an object."""
-        request(self.work, tx, self.registry.service_of(item.kind), item.id, JOBS)
+    def request_driver(self, tx: Tx, item: CloudObject, at: datetime | None = None) -> None:
+        """Defer the job that calls the driver of an object, at once or at a time."""
+        request(self.work, tx, self.registry.service_of(item.kind), item.id, JOBS, at)
 
     def defer_poll(self, tx: Tx, item: CloudObject, at: datetime) -> None:
         """Poll the objects that wait in the project of an object, unless a poll at an earlier time is pending."""

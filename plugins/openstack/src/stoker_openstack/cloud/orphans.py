@@ -45,15 +45,12 @@ _log = structlog.get_logger("stoker.backends")
 
 
 class _Search(Struct, frozen=True):
-    """
-    The arguments of a job. ``is_deleted``: the object of the resource was deleted; ``rounds``: earlier searches.
-    """
+    """The arguments of a job. ``rounds``: earlier searches."""
 
     id: str
     kind: str
     root_id: str
     given_up: str
-    is_deleted: bool
     rounds: int = 0
 
     @property
@@ -68,16 +65,12 @@ class LateObjects:
         self._context = context
         context.work.register(LATE_OBJECTS, self.delete, threads=1)
 
-    def expect(self, tx: Tx, item: CloudObject, *, is_deleted: bool = False) -> None:
-        """
-        Search for late objects of a resource if a create request was given up in the last hour.
-
-        ``is_deleted``: the row was just deleted with its object. Objects whose row was only dropped are kept.
-        """
+    def expect(self, tx: Tx, item: CloudObject) -> None:
+        """Search for late objects of a resource if a create request was given up in the last hour."""
         given_up = item.progress.get(GIVEN_UP)
         if given_up is None or item.kind not in SWEPT:
             return
-        search = _Search(item.id, item.kind.value, item.root_id, given_up, is_deleted)
+        search = _Search(item.id, item.kind.value, item.root_id, given_up)
         if tx.now - datetime.fromisoformat(given_up) < _SEARCH_TIMES[-1]:
             self._defer(tx, search, tx.now + _SEARCH_TIMES[0])
 
@@ -101,7 +94,8 @@ class LateObjects:
         listed = [item for id, item in NOUNS[search.kind].list_marked(client, self._context.site) if id == search.id]
         with self._context.store.read() as tx:
             row = cloud_objects.find(tx, search.id)
-        if row is None and not search.is_deleted:
+            is_retained = cloud_objects.is_retained(tx, search.id)
+        if is_retained:
             return True
         if row is not None and SENT_AT in row.progress:  # its result is not known yet
             return row.status is not Status.IN_PROGRESS
@@ -120,8 +114,8 @@ class LateObjects:
     def _continue(self, tx: Tx, search: _Search, is_conclusive: bool) -> None:
         given_up = datetime.fromisoformat(search.given_up)
         rounds = search.rounds + is_conclusive
-        is_superseded = not search.is_deleted and cloud_objects.find(tx, search.id) is None
-        if is_superseded or rounds >= len(_SEARCH_TIMES) or tx.now - given_up > _LONGEST:
+        is_retained = cloud_objects.is_retained(tx, search.id)
+        if is_retained or rounds >= len(_SEARCH_TIMES) or tx.now - given_up > _LONGEST:
             self._context.credentials.end_unused(tx, search.root_id)
         else:
             at = given_up + _SEARCH_TIMES[rounds] if is_conclusive else tx.now + _PAUSE

@@ -13,7 +13,7 @@ from stoker.model.deployment import Owner
 from stoker.model.stack import Status
 from stoker.store import stacks
 from stoker.store.tx import Tx
-from stoker_openstack.cloud.context import JOBS, CloudContext
+from stoker_openstack.cloud.context import CloudContext
 from stoker_openstack.cloud.drivers.base import (
     ABANDONED,
     CONFLICT_SINCE,
@@ -111,9 +111,7 @@ class Recorder:
         """Call the driver again after a pause, and say why."""
 
         def change(tx: Tx, row: CloudObject) -> CloudObject:
-            args = {"kind": self._context.registry.service_of(row.kind), "id": row.id}
-            at = tx.now + timedelta(seconds=error.seconds)
-            self._context.work.defer_once(tx, JOBS.reconcile, row.id, args, at=at)
+            self._context.request_driver(tx, row, tx.now + timedelta(seconds=error.seconds))
             progress = _without_sent(row.progress) if error.is_rejected else row.progress
             return replace(row, reason=str(error), progress={**progress, **(notes or {})}, awaits=None)
 
@@ -193,7 +191,7 @@ class Recorder:
         cloud_objects.delete(tx, row.id)
         self._refresher.request(tx, row)
         tx.wake(Owner.resource(row.id))
-        self._late_objects.expect(tx, row, is_deleted=True)
+        self._late_objects.expect(tx, row)
         self._context.credentials.end_unused(tx, row.root_id)
 
     def _change(self, item: CloudObject, change: Change) -> None:

@@ -49,6 +49,8 @@ known_ids: Callable[[Tx, Collection[str]], list[str]] = column(
 )
 #: Return whether a tree of stacks has any object.
 any_of_root: Callable[[Tx, str], bool] = exists("SELECT id FROM cloud_objects WHERE root_id = :root LIMIT 1")
+#: Return whether ``retain`` deleted the row with this id.
+is_retained: Callable[[Tx, str], bool] = exists("SELECT id FROM retained_objects WHERE id = :id")
 _retain: Callable[[Tx, str], None] = execute("INSERT INTO retained_objects (id) VALUES (:id) ON CONFLICT DO NOTHING")
 
 

@@ -34,7 +34,6 @@ from stoker_openstack.types import nova_server_request
 from stoker_openstack.types.cloud_base import (
     CloudType,
     adoption_outcome,
-    find_cloud,
     observe,
 )
 from stoker_openstack.types.nova_server_schema import ATTRIBUTES, PROPERTIES, REBUILD, REPLACE, read_attribute
@@ -125,15 +124,11 @@ class NovaServer(CloudType, ServerType):
         data = server_types.change(context, resource, properties, own_agent=context.env.compute is not None)
         if "user_data" in changed and properties["user_data_update_policy"] == REBUILD:
             data[_REBUILDS] = data.get(_REBUILDS, 0) + 1
-        if find_cloud(context) is None:
-            return Outcome(data=data)
         acted = replace(resource, data=data, properties=properties)
         return replace(self._request(context, acted, properties, CloudAction.ENSURE), data=data)
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         """Delete the server; done when the cloud no longer has it."""
-        if not resource.physical_id and find_cloud(context) is None:
-            return DONE
         server_types.remove(context, resource)
         return super().delete(context, resource)
 
@@ -151,11 +146,9 @@ class NovaServer(CloudType, ServerType):
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Take over a server that another stack abandoned, or any server of the cloud."""
-        cloud = find_cloud(context)
         if context.env.compute is not None:
             outcome = ServerType.adopt(self, context, resource, properties)
-            if cloud is not None:
-                self._request(context, resource, properties, CloudAction.ADOPT, external_id=resource.physical_id)
+            self._request(context, resource, properties, CloudAction.ADOPT, external_id=resource.physical_id)
             return outcome
         had = server_base.open_transports(context, resource, properties, own_agent=False)
         data = {**resource.data, "transports": had, "enrolled": False}
@@ -169,10 +162,6 @@ class NovaServer(CloudType, ServerType):
         if context.env.compute is None:
             return super().refer(context, resource)
         return ServerType.refer(self, context, resource)
-
-    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
-        """Suspend, resume, check or save the server. A local provider without a cloud has no such actions."""
-        return super().act(context, resource, action) if find_cloud(context) is not None else DONE
 
     def restored(self, saved: Mapping[str, Any]) -> Properties:
         return {"image": saved["snapshot_image_id"]}
