@@ -462,18 +462,18 @@ def implied_by_rules(planned):
 
 def test_implicit_dependencies_never_form_a_cycle():
     planned = {
-        "port": PlannedResource("OS::Neutron::Port", {}, {"network": "n"}),
-        "subnet": PlannedResource("OS::Neutron::Subnet", {}, {"network": "n"}),
+        "port": PlannedResource("OS::Neutron::Port", {"network": "n"}),
+        "subnet": PlannedResource("OS::Neutron::Subnet", {"network": "n"}),
     }
     implied = implied_by_rules(planned)
     assert implied == {"port": {"subnet"}}
     planned = {
-        "gateway": PlannedResource("OS::Neutron::RouterGateway", {}, {"router_id": "r", "network": "public"}),
-        "routes": PlannedResource("OS::Neutron::ExtraRouteSet", {}, {"router": "r"}),
-        "address": PlannedResource("OS::Neutron::FloatingIP", {}, {"floating_network": "public"}),
-        "forwarding": PlannedResource("OS::Neutron::FloatingIPPortForward", {}, {}),
-        "other": PlannedResource("OS::Neutron::RouterInterface", {}, {"router": "s"}),
-        "own": PlannedResource("OS::Neutron::RouterInterface", {}, {"router": "r"}),
+        "gateway": PlannedResource("OS::Neutron::RouterGateway", {"router_id": "r", "network": "public"}),
+        "routes": PlannedResource("OS::Neutron::ExtraRouteSet", {"router": "r"}),
+        "address": PlannedResource("OS::Neutron::FloatingIP", {"floating_network": "public"}),
+        "forwarding": PlannedResource("OS::Neutron::FloatingIPPortForward", {}),
+        "other": PlannedResource("OS::Neutron::RouterInterface", {"router": "s"}),
+        "own": PlannedResource("OS::Neutron::RouterInterface", {"router": "r"}),
     }
     assert implied_by_rules(planned) == {
         "gateway": {"own"},

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import structlog
@@ -172,40 +172,41 @@ def created(response: Any, title: str) -> Any:
     raise Refused(f"no {title}: {' '.join(text.split())} ({response.status_code})")
 
 
-class Way(Protocol):
-    """One way of acting for users. ``title`` names its credentials in messages."""
+class Way:
+    """One way of acting for users: creates, uses and deletes credentials. ``site``: the public id of this site."""
 
+    #: What people call the credentials.
     title: str
+
+    def __init__(self, login: KeystoneLogin, site: str) -> None:
+        self._login = login
+        self._site = site
 
     def create(self, caller: Caller, credential: CloudCredential) -> CloudCredential:
         """Request a credential of the caller; return it as Keystone has created it. Raises Refused and Unavailable."""
-        ...
+        raise NotImplementedError
 
     def open(self, credential: CloudCredential) -> Access:
         """Return the access to the cloud that a credential grants."""
-        ...
+        raise NotImplementedError
 
     def delete(self, credential: CloudCredential) -> str | None:
         """Delete a credential; return why it remains, None if it does not. Raises ServiceUnavailable."""
-        ...
+        raise NotImplementedError
+
+    def _mark(self, credential: CloudCredential) -> str:
+        """Return the text by which Keystone shows whose credential it is."""
+        return Marker(self._site, credential.id).text
 
 
 _PATH = "/OS-TRUST/trusts"
 _log = structlog.get_logger("stoker.backends")
 
 
-class KeystoneTrusts:
-    """
-    Trusts. ``site``: the public id of this site.
-
-    A trust carries a marker with the id of its credential. Keystone keeps members that it does not know.
-    """
+class KeystoneTrusts(Way):
+    """Trusts. Each carries a marker in a member that Keystone does not know, and keeps."""
 
     title = "trust"
-
-    def __init__(self, login: KeystoneLogin, site: str) -> None:
-        self._login = login
-        self._site = site
 
     def create(self, caller: Caller, credential: CloudCredential) -> CloudCredential:
         trust = {
@@ -214,7 +215,7 @@ class KeystoneTrusts:
             "project_id": caller.project_id,
             "impersonation": True,
             "roles": [{"id": role} for role in credential.roles],
-            "description": Marker(self._site, credential.id).text,
+            "description": self._mark(credential),
         }
         answer = self._login.send(caller.token, "POST", _PATH, json={"trust": trust})
         return replace(credential, secret=str(created(answer, self.title)["trust"]["id"]))
@@ -268,9 +269,9 @@ class KeystoneTrusts:
         )
 
 
-class KeystoneCredentials:
+class KeystoneCredentials(Way):
     """
-    Application credentials. ``site``: the public id of this site.
+    Application credentials.
 
     The name and the secret are recorded before the request, so that a credential can always be found and deleted. A
     credential is unrestricted, because it deletes itself.
@@ -278,13 +279,9 @@ class KeystoneCredentials:
 
     title = "application credential"
 
-    def __init__(self, login: KeystoneLogin, site: str) -> None:
-        self._login = login
-        self._site = site
-
     def create(self, caller: Caller, credential: CloudCredential) -> CloudCredential:
         body = {
-            "name": self._name(credential),
+            "name": self._mark(credential),
             "description": "Used by Stoker for the stacks of this user; deleted with the last of them",
             "secret": credential.secret,
             "roles": [{"id": role} for role in credential.roles],
@@ -302,7 +299,7 @@ class KeystoneCredentials:
         service = self._login.open_service(self._session(credential))
         path = f"/users/{credential.user_id}/application_credentials"
         with suppress(ServiceRejected):  # Keystone deletes the credentials of a user who loses a role
-            listed = service.send("GET", f"{path}?{urlencode({'name': self._name(credential)})}")
+            listed = service.send("GET", f"{path}?{urlencode({'name': self._mark(credential)})}")
             check_status(listed, 200)
             for item in listed.json()["application_credentials"]:
                 service.send("DELETE", f"{path}/{item['id']}")
@@ -313,11 +310,8 @@ class KeystoneCredentials:
         return self._login.open_session(
             v3.ApplicationCredential(
                 auth_url=self._login.url,
-                application_credential_name=self._name(credential),
+                application_credential_name=self._mark(credential),
                 application_credential_secret=credential.secret,
                 user_id=credential.user_id,
             )
         )
-
-    def _name(self, credential: CloudCredential) -> str:
-        return Marker(self._site, credential.id).text

@@ -105,11 +105,8 @@ def _attach(project: Project, wanted: CloudObject) -> dict[str, Any]:
 
 
 def _encryption(project: Project, wanted: CloudObject) -> dict[str, Any]:
-    return {"volume_type_id": _encrypted_type(project, wanted), "encryption_id": wanted.id}
-
-
-def _encrypted_type(project: Project, wanted: CloudObject) -> str:
-    return project.resolve(CloudKind.VOLUME_TYPE, wanted.specification["volume_type"])
+    volume_type = project.resolve(CloudKind.VOLUME_TYPE, wanted.specification["volume_type"])
+    return {"volume_type_id": volume_type, "encryption_id": wanted.id}
 
 
 def _container(project: Project, wanted: CloudObject) -> Mapping[str, Any]:
@@ -142,8 +139,8 @@ def _delete_container(project: Project, gone: CloudObject) -> None:
         operations.delete_container(project.tx, project.id, gone.name)
 
 
-def _secret_ref(project: Project, wanted: CloudObject) -> str:
-    return f"{project.url}/key-manager/v1/secrets/{wanted.id}"
+def _secret(project: Project, wanted: CloudObject) -> dict[str, Any]:
+    return {"secret_ref": f"{project.url}/key-manager/v1/secrets/{wanted.id}"}
 
 
 KINDS: Mapping[CloudKind, Kind] = {
@@ -167,7 +164,7 @@ KINDS: Mapping[CloudKind, Kind] = {
         defaults={"type": "ssh"},
         has_unique_name=True,
         derive=_key_pair,
-        identify=lambda _, wanted: wanted.name,
+        identify=lambda wanted, _: wanted.name,
     ),
     # Volumes and images have no data; the servers' processes get no device.
     CloudKind.VOLUME: Kind(
@@ -187,7 +184,9 @@ KINDS: Mapping[CloudKind, Kind] = {
         has_unique_name=True,
         derive=lambda _, wanted: {"projects": wanted.specification["stoker:projects"]},
     ),
-    CloudKind.VOLUME_ENCRYPTION: Kind(hidden=("volume_type",), derive=_encryption, identify=_encrypted_type),
+    CloudKind.VOLUME_ENCRYPTION: Kind(
+        hidden=("volume_type",), derive=_encryption, identify=lambda _, encryption: encryption["volume_type_id"]
+    ),
     CloudKind.IMAGE: Kind(
         defaults={"tags": [], "status": "active"},
         derive=lambda project, wanted: {"owner": wanted.specification.get("owner", project.id)},
@@ -198,12 +197,12 @@ KINDS: Mapping[CloudKind, Kind] = {
         derive=_container,
         relate=_observe_container,
         remove=_delete_container,
-        identify=lambda _, wanted: wanted.name,
+        identify=lambda wanted, _: wanted.name,
     ),
     CloudKind.SECRET: Kind(
         defaults={"status": "ACTIVE"},
         hidden=("payload",),
-        derive=lambda project, wanted: {"secret_ref": _secret_ref(project, wanted)},
-        identify=_secret_ref,
+        derive=_secret,
+        identify=lambda _, secret: secret["secret_ref"],
     ),
 }

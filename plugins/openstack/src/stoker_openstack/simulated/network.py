@@ -250,13 +250,10 @@ def _set_gateway(project: Project, wanted: CloudObject) -> dict[str, Any]:
     return {"router_id": router_id, _GATEWAY: gateway, **gateway}
 
 
-def _gateway_id(project: Project, wanted: CloudObject) -> str:
-    network_id = project.resolve(CloudKind.NETWORK, wanted.specification["network_id"])
-    return f"{_router_id(project, wanted)}:{network_id}"
-
-
 def _interface(project: Project, wanted: CloudObject) -> dict[str, Any]:
-    """Return the interface, with a port that has the address of the subnet's gateway."""
+    """Return the interface, with a port that has the address of the subnet's gateway. It never changes."""
+    if wanted.observed:
+        return dict(wanted.observed)
     router_id = _router_id(project, wanted)
     if "port_id" in wanted.specification:
         return {"id": router_id, "port_id": project.resolve(CloudKind.PORT, wanted.specification["port_id"])}
@@ -273,13 +270,14 @@ def _interface(project: Project, wanted: CloudObject) -> dict[str, Any]:
 
 
 def _delete_interface(project: Project, gone: CloudObject) -> None:
-    cloud_objects.delete(project.tx, part_id(gone, "port"))
+    port = project.find(CloudKind.PORT, gone.observed.get("port_id"))
+    if port is not None and PART_OF in port.arguments:
+        cloud_objects.delete(project.tx, port.id)
 
 
-def _interface_id(project: Project, wanted: CloudObject) -> str:
-    kind = CloudKind.PORT if "port_id" in wanted.specification else CloudKind.SUBNET
-    key = f"{kind}_id"
-    return f"{_router_id(project, wanted)}:{key}={project.resolve(kind, wanted.specification[key])}"
+def _interface_id(wanted: CloudObject, interface: Mapping[str, Any]) -> str:
+    key = "port_id" if "port_id" in wanted.specification else "subnet_id"
+    return f"{interface['id']}:{key}={interface[key]}"
 
 
 def _floating_ip(project: Project, wanted: CloudObject) -> dict[str, Any]:
@@ -314,11 +312,6 @@ def _target(project: Project, floating_ip: CloudObject) -> dict[str, Any]:
 def _associate(project: Project, wanted: CloudObject) -> dict[str, Any]:
     ref = wanted.specification.get("stoker:address") or wanted.specification["floatingip_id"]
     return {"id": _floating_ip_id(project, ref), **_target_in(project, wanted.specification)}
-
-
-def _association_id(project: Project, wanted: CloudObject) -> str:
-    association = _associate(project, wanted)
-    return f"{association['id']}:{association['port_id'] or ''}"
 
 
 def _forward(project: Project, wanted: CloudObject) -> dict[str, Any]:
@@ -412,16 +405,20 @@ KINDS: Mapping[CloudKind, Kind] = {
         defaults={"admin_state_up": True, "tags": [], "status": "ACTIVE"}, derive=_router, relate=_routes
     ),
     CloudKind.ROUTER_INTERFACE: Kind(derive=_interface, remove=_delete_interface, identify=_interface_id),
-    CloudKind.ROUTER_GATEWAY: Kind(derive=_set_gateway, identify=_gateway_id),
+    CloudKind.ROUTER_GATEWAY: Kind(
+        derive=_set_gateway, identify=lambda _, gateway: f"{gateway['router_id']}:{gateway['network_id']}"
+    ),
     CloudKind.EXTRA_ROUTE_SET: Kind(
         derive=lambda project, wanted: {"id": _router_id(project, wanted), "routes": wanted.specification["routes"]},
-        identify=_router_id,
+        identify=lambda _, routes: routes["id"],
     ),
     CloudKind.FLOATING_IP: Kind(
         defaults={"dns_name": "", "dns_domain": "", "router_id": None},
         derive=_floating_ip,
         relate=_reached,
     ),
-    CloudKind.FLOATING_IP_ASSOCIATION: Kind(derive=_associate, identify=_association_id),
+    CloudKind.FLOATING_IP_ASSOCIATION: Kind(
+        derive=_associate, identify=lambda _, association: f"{association['id']}:{association['port_id'] or ''}"
+    ),
     CloudKind.PORT_FORWARDING: Kind(derive=_forward),
 }

@@ -95,8 +95,8 @@ class Kind:
     relate: Callable[[Project, CloudObject], Mapping[str, Any]] = lambda _project, _stored: {}
     #: Removes what depends on an object. The caller removes the object.
     remove: Callable[[Project, CloudObject], None] = lambda _project, _gone: None
-    #: Returns the id of an object at the cloud.
-    identify: Callable[[Project, CloudObject], str] = lambda _project, wanted: wanted.id
+    #: Returns the id of an object at the cloud from the object and its representation.
+    identify: Callable[[CloudObject, Mapping[str, Any]], str] = lambda wanted, _: str(wanted.external_id)
 
     def represent(self, project: Project, wanted: CloudObject) -> dict[str, Any]:
         """Return an object as its service shows it; ``wanted.observed`` is the former representation, if any."""

@@ -75,9 +75,9 @@ class LocalCloud:
                     other.name == wanted.name for other in project.of_kind(request.kind) if other.id != wanted.id
                 ):
                     raise Conflict(f"The {request.kind.replace('_', ' ')} {wanted.name} already exists.")
-                if wanted.external_id is None or request.kind is CloudKind.FLOATING_IP_ASSOCIATION:
-                    wanted = replace(wanted, external_id=kind.identify(project, wanted))
-                return replace(wanted, observed=kind.represent(project, wanted))
+                wanted = replace(wanted, external_id=wanted.external_id or wanted.id)
+                observed = kind.represent(project, wanted)
+                return replace(wanted, external_id=kind.identify(wanted, observed), observed=observed)
             case CloudAction.DELETE:
                 kind.remove(project, wanted)
             case CloudAction.SNAPSHOT:

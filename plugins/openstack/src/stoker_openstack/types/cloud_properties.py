@@ -69,6 +69,11 @@ def maps(description: str, schema: Mapping[str, Property], **options: Any) -> Pr
     return Member(kind="list", each=Property(kind="map", schema=schema), description=description, **options)
 
 
+def shown(properties: Mapping[str, Property], *names: str) -> dict[str, str]:
+    """Return the attributes that show properties of the same names, with their descriptions."""
+    return {name: properties[name].description for name in names}
+
+
 def members(schema: Mapping[str, Property], values: Properties) -> dict[str, Any]:
     """
     Return the request's members: the values that are set, also in maps and lists of maps, under their keys.

@@ -34,41 +34,37 @@ class CheckedResource(Protocol):
     def properties(self) -> Properties: ...
 
 
-#: A resource reference in a form that can be compared: the known value, or the function in JSON.
-Ref = str
+#: A reference to a resource as ``comparable`` returns it.
+Ref = Any
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedResource:
-    """A resource of a template: its type, its properties as written, and as far as they are known."""
+    """A resource of a template: its type, and its properties as ``comparable`` returns them."""
 
     type: str
-    source: Any
-    values: Mapping[str, Any]
+    properties: Mapping[str, Any]
 
     def ref(self, *names: str) -> Ref | None:
-        """Return the first of the properties that is set, for a comparison."""
-        for name in names:
-            value = self.values.get(name)
-            if value is UNKNOWN:
-                return _to_ref(self.source.get(name)) if isinstance(self.source, Mapping) else None
-            if value is not None:
-                return _to_ref(value)
-        return None
-
-    def entries(self, name: str) -> Iterator[PlannedResource]:
-        """Yield the maps of a list property."""
-        values, source = self.values.get(name), self.source.get(name) if isinstance(self.source, Mapping) else None
-        if not isinstance(values, list):
-            return
-        sources = source if isinstance(source, list) and len(source) == len(values) else [None] * len(values)
-        for value, written in zip(values, sources, strict=True):
-            if isinstance(value, Mapping):
-                yield PlannedResource("", written, value)
+        """Return the first of the properties that is set."""
+        return _first_of(self.properties, *names)
 
 
-def _to_ref(value: Any) -> Ref | None:
-    return None if value is None else json.dumps(value, sort_keys=True, default=str)
+def _first_of(values: Mapping[str, Any], *names: str) -> Any:
+    return next((value for name in names if (value := values.get(name)) is not None), None)
+
+
+def comparable(value: Any, source: Any) -> Any:
+    """Return a value with each unknown part replaced by the function that ``source`` has there, in JSON."""
+    if value is UNKNOWN:
+        return None if source is None else json.dumps(source, sort_keys=True, default=str)
+    if isinstance(value, Mapping):
+        sources = source if isinstance(source, Mapping) else {}
+        return {name: comparable(inner, sources.get(name)) for name, inner in value.items()}
+    if isinstance(value, list):
+        written = source if isinstance(source, list) and len(source) == len(value) else [None] * len(value)
+        return list(map(comparable, value, written))
+    return value
 
 
 def _subnets_of(resources: Mapping[str, PlannedResource], *networks: Ref | None) -> Iterator[str]:
@@ -86,10 +82,12 @@ def _of_port(port: PlannedResource, resources: Mapping[str, PlannedResource]) ->
 
 def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the subnets of the server's networks; without networks, all networks and subnets of the template."""
-    if server.values.get("networks") is None:
+    networks = server.properties.get("networks")
+    if networks is None:
         yield from (name for name, resource in resources.items() if resource.type in (_NETWORK, _SUBNET))
         return
-    yield from _subnets_of(resources, *(entry.ref("network", "uuid") for entry in server.entries("networks")))
+    entries = [entry for entry in networks if isinstance(entry, Mapping)] if isinstance(networks, list) else []
+    yield from _subnets_of(resources, *(_first_of(entry, "network", "uuid") for entry in entries))
 
 
 def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -136,11 +134,8 @@ def _interfaces(resources: Mapping[str, PlannedResource], router: Ref | None = N
 
 
 def _gateway_of(router: PlannedResource) -> Ref | None:
-    gateway = router.values.get("external_gateway_info")
-    if not isinstance(gateway, Mapping):
-        return None
-    source = router.source.get("external_gateway_info") if isinstance(router.source, Mapping) else None
-    return PlannedResource("", source, gateway).ref("network")
+    gateway = router.properties.get("external_gateway_info")
+    return gateway.get("network") if isinstance(gateway, Mapping) else None
 
 
 #: By the name of the type.
@@ -159,7 +154,7 @@ RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], I
 def imply_dependencies(resources: Mapping[str, CheckedResource]) -> dict[str, set[str]]:
     """Return the implicit dependencies between the resources of a template; see ``Provider.imply_dependencies``."""
     planned = {
-        name: PlannedResource(resource.type.name, resource.definition.properties, resource.properties)
+        name: PlannedResource(resource.type.name, comparable(resource.properties, resource.definition.properties))
         for name, resource in resources.items()
         if isinstance(resource.type, CloudType)
     }

@@ -19,6 +19,7 @@ from stoker_openstack.types.cloud_properties import (
     reference,
     refuse_several,
     require,
+    shown,
     text,
     texts,
 )
@@ -61,11 +62,9 @@ class NeutronNet(NeutronType):
         "value_specs": VALUE_SPECS,
     }
     attributes = {
-        "admin_state_up": "Whether the network is in use.",
+        **shown(properties, "admin_state_up", "name", "port_security_enabled"),
         "l2_adjacency": "Whether all ports of the network share one segment.",
         "mtu": "Maximum transmission unit.",
-        "name": "Name.",
-        "port_security_enabled": "Whether security groups apply.",
         "qos_policy_id": "Id of the QoS policy.",
         "segments": "Segments of the network.",
         "status": "Status.",
@@ -103,14 +102,8 @@ class NeutronSubnet(NeutronType):
         "value_specs": VALUE_SPECS,
     }
     attributes = {
-        "allocation_pools": "Ranges of addresses for ports.",
-        "cidr": "The addresses.",
-        "dns_nameservers": "Addresses of name servers.",
-        "enable_dhcp": "Whether the network serves DHCP.",
-        "gateway_ip": "Address of the gateway.",
-        "host_routes": "Routes for servers.",
-        "ip_version": "Version of IP.",
-        "name": "Name.",
+        **shown(properties, "allocation_pools", "cidr", "dns_nameservers", "enable_dhcp"),
+        **shown(properties, "gateway_ip", "host_routes", "ip_version", "name"),
         "network_id": "Id of the network.",
         "tenant_id": "Project.",
     }

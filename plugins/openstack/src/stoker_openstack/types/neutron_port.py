@@ -11,7 +11,7 @@ from stoker.resources.base import Context, Outcome, Properties, TakesBack
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types.cloud_base import find_cloud, observe
-from stoker_openstack.types.cloud_properties import flag, maps, reference, refuse_several, require, text, texts
+from stoker_openstack.types.cloud_properties import flag, maps, reference, refuse_several, require, shown, text, texts
 from stoker_openstack.types.neutron_base import (
     ADMIN_STATE_UP,
     NAME,
@@ -100,17 +100,11 @@ class NeutronPort(TakesBack, NeutronType):
         **EXTRA_PROPERTIES,
     }
     attributes = {
-        "admin_state_up": "Whether the port is in use.",
-        "allowed_address_pairs": "Further addresses that the port may send from.",
-        "device_id": "Id of the server or router.",
-        "device_owner": "Owner of the device.",
+        **shown(properties, "admin_state_up", "allowed_address_pairs", "device_id", "device_owner", "mac_address"),
+        **shown(properties, "name", "port_security_enabled", "propagate_uplink_status"),
         "dns_assignment": "DNS names of the port.",
         "fixed_ips": "Addresses, each with its subnet.",
-        "mac_address": "MAC address.",
-        "name": "Name.",
         "network_id": "Id of the network.",
-        "port_security_enabled": "Whether security groups apply.",
-        "propagate_uplink_status": "Whether the port follows the status of the uplink.",
         "qos_policy_id": "Id of the QoS policy.",
         "security_groups": "Ids of the security groups.",
         "status": "Status.",

@@ -26,6 +26,7 @@ from stoker_openstack.types.cloud_properties import (
     reference,
     refuse_several,
     require,
+    shown,
     text,
     texts,
 )
@@ -74,9 +75,7 @@ class NeutronRouter(NeutronType):
         "value_specs": VALUE_SPECS,
     }
     attributes = {
-        "admin_state_up": "Whether the router is in use.",
-        "external_gateway_info": "The external network.",
-        "name": "Name.",
+        **shown(properties, "admin_state_up", "external_gateway_info", "name"),
         "status": "Status.",
         "tenant_id": "Project.",
     }

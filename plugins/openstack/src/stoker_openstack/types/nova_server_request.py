@@ -31,7 +31,7 @@ def specify(name: str, properties: Properties, *, user_data: str = "", rebuilds:
     return {
         **members(PROPERTIES, properties),
         "name": name,
-        "metadata": {str(key): _text(value) for key, value in properties["metadata"].items()},
+        "metadata": {str(key): str(value) for key, value in properties["metadata"].items()},
         "security_groups": [{"name": str(group)} for group in properties["security_groups"]],
         **_networks(properties["networks"]),
         **_devices(properties),
@@ -157,8 +157,4 @@ def _source(device: Properties) -> dict[str, Any]:
 
 
 def _files(personality: Mapping[str, Any]) -> list[dict[str, str]]:
-    return [{"path": str(path), "contents": _text(contents)} for path, contents in personality.items()]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
+    return [{"path": str(path), "contents": str(contents)} for path, contents in personality.items()]
