@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
+from stoker_client.templates.documents import parse
 from stoker_migrate.heat_import import handover
 from stoker_migrate.heat_import.adoption_data import adoption_data, find_finished, find_import
 from stoker_migrate.heat_import.handover import ServerConfig
@@ -32,6 +33,8 @@ class RecordedWire:
         self.answers: dict[str, Any] = json.loads(text)
         (stack,) = [answer["stack"] for answer in self.answers.values() if "stack" in answer]
         self.name = stack["stack_name"]
+        template = parse(RECORDED.with_suffix(".yaml").read_text(), "the template of the recorded stack")
+        self.answers[f"/stacks/{self.name}/{stack['id']}/template"] = template
         self.sent: list[tuple[str, str, Any]] = []
 
     def get(self, path: str) -> Any:
