@@ -29,7 +29,7 @@ security_group            Neutron's body; ``stoker:rules`` is the list of rules 
 security_group_rule       Neutron's body.
 router_gateway            ``router_id``, ``network_id``.
 extra_route_set           ``router_id``; ``routes`` is the list of the set's own routes.
-floating_ip_association   ``floatingip_id``, ``port_id``, ``fixed_ip_address``.
+floating_ip_association   ``floatingip_id`` (id or address), ``port_id``, ``fixed_ip_address``.
 port_forwarding           Neutron's body, with ``floatingip_id`` (id or address).
 volume                    Cinder's ``volume``; ``imageRef``, ``snapshot_id``, ``source_volid`` and ``volume_type`` may
                           be names. ``stoker:scheduler_hints``; ``stoker:read_only``; ``stoker:backup_id`` names a
@@ -56,8 +56,8 @@ the number there. ``stoker:dhcp_agent_ids`` of a network and ``stoker:l3_agent_i
 image are the projects that share it, and whether it is activated.
 
 Types of EC2 refer to other objects than Neutron: ``stoker:server_id`` of a floating IP or an association stands for
-``port_id`` (the first port of the server), ``stoker:address`` of an association for ``floatingip_id``, and
-``stoker:external_network`` of a floating IP for ``floating_network_id`` (the cloud's first external network).
+``port_id`` (the first port of the server), and ``stoker:external_network`` of a floating IP for ``floating_network_id``
+(the cloud's first external network).
 
 External ids are those of the service, except for KEYPAIR and CONTAINER (name), SECRET (``secret_ref``),
 ROUTER_INTERFACE (``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``), ROUTER_GATEWAY

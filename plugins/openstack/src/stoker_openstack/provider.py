@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from stoker_openstack.cloud.controller import CloudController
 from stoker_openstack.cloud.credentials import SiteCredentials, require_entry
 from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
 from stoker_openstack.cloud.drivers import cinder, neutron, neutron_relations, small
-from stoker_openstack.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Driver, Registry
+from stoker_openstack.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Driver
 from stoker_openstack.cloud.drivers.server import ServerDriver
 from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.cloud.orphans import LateObjects
@@ -95,11 +96,11 @@ def create_context(settings: Settings, store: Store, work: Work, secret: bytes) 
         credentials = DelegatedCredentials(settings, store, work, site_id(secret))
     else:
         return None
-    return CloudContext(store, work, credentials, create_registry(), site_id(secret))
+    return CloudContext(store, work, credentials, create_drivers(), site_id(secret))
 
 
-def create_registry() -> Registry:
-    """Return all drivers."""
+def create_drivers() -> Mapping[CloudKind, Driver]:
+    """Return all drivers, by kind of objects."""
     drivers: list[Driver] = [
         ServerDriver(),
         *(neutron.NeutronDriver(kind) for kind in _PLAIN),
@@ -120,14 +121,13 @@ def create_registry() -> Registry:
         small.ContainerDriver(),
         small.SecretDriver(),
     ]
-    return Registry({driver.kind: driver for driver in drivers})
+    return {driver.kind: driver for driver in drivers}
 
 
 def start(context: CloudContext) -> None:
     """Register and start the jobs."""
     recorder = Recorder(context, LateObjects(context), Refresher(context))
-    services = context.registry.services
-    controllers = {service: CloudController(context, recorder, service) for service in services}
+    controllers = {service: CloudController(context, recorder, service) for service in context.services}
     Reconciler(context.store, context.work, controllers, JOBS).start()
     context.work.register(POLL, StatePoller(context, recorder).poll, threads=2)
 

@@ -550,7 +550,7 @@ def test_references_of_ec2_are_resolved(site, cloud):
     observed = site.complete(id).observed
     assert (observed["floating_network_id"], observed["port_id"]) == (public["id"], port["id"])
     free = cloud.add("floatingips", floating_ip_address="203.0.113.9", port_id=None)
-    target = {"stoker:address": "203.0.113.9", "stoker:server_id": "s"}
+    target = {"floatingip_id": "203.0.113.9", "stoker:server_id": "s"}
     association = site.complete(site.request(CloudKind.FLOATING_IP_ASSOCIATION, target))
     assert association.external_id == f"{free['id']}:{port['id']}"
 

@@ -852,7 +852,9 @@ EC2 = {
     ),
     "address": define("AWS::EC2::EIP", {"InstanceId": ref("instance")}),
     "other": define("AWS::EC2::EIP"),
-    "association": define("AWS::EC2::EIPAssociation", {"EIP": ref("other"), "InstanceId": ref("instance")}),
+    "association": define(
+        "AWS::EC2::EIPAssociation", {"EIP": ref("other"), "AllocationId": "", "InstanceId": ref("instance")}
+    ),
 }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.backends.reconciler import JobKinds, request
 from stoker.store.open import Store
@@ -13,9 +13,9 @@ from stoker.store.tx import Tx
 from stoker.work import Work
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.credentials import SiteCredentials
-from stoker_openstack.cloud.drivers.base import Registry
+from stoker_openstack.cloud.drivers.base import Driver
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused
-from stoker_openstack.model import CloudObject
+from stoker_openstack.model import CloudKind, CloudObject
 
 if TYPE_CHECKING:
     from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
@@ -35,8 +35,22 @@ class CloudContext:
     store: Store
     work: Work
     credentials: SiteCredentials | DelegatedCredentials
-    registry: Registry
+    drivers: Mapping[CloudKind, Driver]
     site: str
+
+    @property
+    def services(self) -> list[str]:
+        """The services of the drivers."""
+        return sorted({driver.noun.service for driver in self.drivers.values()})
+
+    def kinds_of(self, service: str) -> list[CloudKind]:
+        """Return the kinds of objects that a service has."""
+        return [kind for kind, driver in self.drivers.items() if driver.noun.service == service]
+
+    def represent(self, kind: CloudKind, observed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what is stored of a service's representation."""
+        confidential = self.drivers[kind].confidential
+        return {key: value for key, value in observed.items() if key not in confidential}
 
     def project_of(self, item: CloudObject) -> str | None:
         """Return the project whose objects are listed together with an object; None: the objects of all projects."""
@@ -65,7 +79,7 @@ class CloudContext:
 
     def request_driver(self, tx: Tx, item: CloudObject, at: datetime | None = None) -> None:
         """Defer the job that calls the driver of an object, at once or at a time."""
-        request(self.work, tx, self.registry.service_of(item.kind), item.id, JOBS, at)
+        request(self.work, tx, self.drivers[item.kind].noun.service, item.id, JOBS, at)
 
     def defer_poll(self, tx: Tx, item: CloudObject, at: datetime) -> None:
         """Poll the objects that wait in the project of an object, unless a poll at an earlier time is pending."""

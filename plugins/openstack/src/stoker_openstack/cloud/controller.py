@@ -46,7 +46,7 @@ class CloudController:
                 self._context.credentials.open(item.root_id).client.request(self._service, "GET", "/")
 
     def pending(self, tx: Tx) -> Sequence[str]:
-        return cloud_objects.pending(tx, self._context.registry.of_service(self._service))
+        return cloud_objects.pending(tx, self._context.kinds_of(self._service))
 
     def reconcile(self, id: str, rejections: int) -> None:
         """Continue the action of an object."""
@@ -73,7 +73,7 @@ class CloudController:
             self._recorder.record(item, result)
 
     def _act(self, item: CloudObject) -> Result:
-        access, driver = self._context.credentials.open(item.root_id), self._context.registry.drivers[item.kind]
+        access, driver = self._context.credentials.open(item.root_id), self._context.drivers[item.kind]
         run = Run(
             object=item,
             noun=driver.noun,

@@ -96,9 +96,6 @@ class NameResolver:
         body = body_of(specification)
         if server := specification.get("stoker:server_id"):
             body["port_id"] = self._first("port", f"The server {server} has no port.", device_id=server)
-        if address := specification.get("stoker:address"):
-            problem = f"The Floatingip ({address}) could not be found."
-            body["floatingip_id"] = self._first("floating_ip", problem, floating_ip_address=address)
         if specification.get("stoker:external_network") and not body.get("floating_network_id"):
             problem = "The cloud has no external network."
             body["floating_network_id"] = self._first("network", problem, **{"router:external": "true"})

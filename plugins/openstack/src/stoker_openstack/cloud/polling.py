@@ -114,7 +114,7 @@ class StatePoller:
 
     def _judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
         try:
-            return self._context.registry.drivers[item.kind].judge(item, observed, self._context.store.clock.now())
+            return self._context.drivers[item.kind].judge(item, observed, self._context.store.clock.now())
         except CloudFailure as error:
             self._recorder.fail(item, error)
             return Judgement()
@@ -196,7 +196,7 @@ class Refresher:
         """Store the representation of one object; return False if an action on the object is in progress."""
         if row.status is Status.IN_PROGRESS:
             return False
-        merged = self._context.registry.represent(row.kind, {**row.observed, **observed})
+        merged = self._context.represent(row.kind, {**row.observed, **observed})
         if merged == row.observed:
             return True
 

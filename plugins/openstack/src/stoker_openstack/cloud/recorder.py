@@ -216,7 +216,7 @@ class Recorder:
 
     def _represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Return the representation to store: a new one, or without one, the present one."""
-        return row.observed if observed is None else self._context.registry.represent(row.kind, observed)
+        return row.observed if observed is None else self._context.represent(row.kind, observed)
 
 
 def _without_sent(progress: Mapping[str, Any]) -> dict[str, Any]:

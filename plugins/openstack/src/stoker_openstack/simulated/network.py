@@ -310,8 +310,8 @@ def _target(project: Project, floating_ip: CloudObject) -> dict[str, Any]:
 
 
 def _associate(project: Project, wanted: CloudObject) -> dict[str, Any]:
-    ref = wanted.specification.get("stoker:address") or wanted.specification["floatingip_id"]
-    return {"id": _floating_ip_id(project, ref), **_target_in(project, wanted.specification)}
+    floating_ip = _floating_ip_id(project, wanted.specification["floatingip_id"])
+    return {"id": floating_ip, **_target_in(project, wanted.specification)}
 
 
 def _forward(project: Project, wanted: CloudObject) -> dict[str, Any]:

@@ -173,12 +173,16 @@ class AddressAssociation(CloudType):
     kind = CloudKind.FLOATING_IP_ASSOCIATION
     properties = {
         "InstanceId": text("Id of the instance.", key="stoker:server_id", constraint="nova.server"),
-        "EIP": text("The address.", key="stoker:address"),
+        "EIP": text("The address.", key="floatingip_id"),
         "AllocationId": text("Id of the floating IP, in place of the address.", key="floatingip_id"),
         "NetworkInterfaceId": text(
             "Id of the port, in place of the instance.", key="port_id", constraint="neutron.port"
         ),
     }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        # As in the validation, an empty text means that the property is not set.
+        return super().specify(context, resource, {name: value or None for name, value in properties.items()})
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed unless one address and one target are set."""

@@ -9,7 +9,7 @@ has no state: an interrupted action continues from the row and from the object.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -292,31 +292,6 @@ def _find_sent(driver: Driver, run: Run) -> Mapping[str, Any] | None:
     if run.now() - sent_at < _SETTLING:
         raise RetryLater("Waiting for the result of an interrupted request", 2.0)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Registry:
-    """All drivers, by kind of objects."""
-
-    drivers: Mapping[CloudKind, Driver] = field(default_factory=dict)
-
-    def service_of(self, kind: CloudKind) -> str:
-        """Return the service that has the objects of a kind."""
-        return self.drivers[kind].noun.service
-
-    def of_service(self, service: str) -> list[CloudKind]:
-        """Return the kinds of objects that a service has."""
-        return [kind for kind in self.drivers if self.service_of(kind) == service]
-
-    def represent(self, kind: CloudKind, observed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what is stored of a service's representation."""
-        confidential = self.drivers[kind].confidential
-        return {key: value for key, value in observed.items() if key not in confidential}
-
-    @property
-    def services(self) -> list[str]:
-        """All services."""
-        return sorted(set(map(self.service_of, self.drivers)))
 
 
 def members_of(specification: Mapping[str, Any]) -> dict[str, Any]:
