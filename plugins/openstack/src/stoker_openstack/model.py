@@ -88,6 +88,15 @@ GENERATION_KEY = "stoker-generation"
 #: Key of a server's representation for its ports by id, and what it has of each.
 PORTS = "stoker:ports"
 PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
+#: The protocol of each of Heat's types of consoles.
+CONSOLES = {
+    "novnc": "vnc",
+    "xvpvnc": "vnc",
+    "spice-html5": "spice",
+    "rdp-html5": "rdp",
+    "serial": "serial",
+    "webmks": "mks",
+}
 
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 MICROVERSION = "2.42"
 COMPUTE, NETWORK, VOLUME, IMAGE = "compute", "network", "block-storage", "image"
 OBJECT_STORE, KEY_MANAGER, IDENTITY = "object-store", "key-manager", "identity"
-#: The major version of each API; None: the catalog's URL is used unchanged.
-_VERSIONS: Mapping[str, str | None] = {
-    COMPUTE: "2",
-    NETWORK: "2",
-    VOLUME: "3",
-    IMAGE: "2",
-    KEY_MANAGER: "1",
-    IDENTITY: "3",
-    OBJECT_STORE: None,
-}
 #: What people call the services.
 NAMES: Mapping[str, str] = {
     COMPUTE: "Nova",
@@ -49,6 +39,8 @@ NAMES: Mapping[str, str] = {
     KEY_MANAGER: "Barbican",
     IDENTITY: "Keystone",
 }
+#: The major version of each API whose URL is not used as the catalog has it.
+_VERSIONS = {COMPUTE: "2", NETWORK: "2", VOLUME: "3", IMAGE: "2", KEY_MANAGER: "1", IDENTITY: "3"}
 #: Seconds: timeouts of reading and of changing requests, and the pause between probes of an unreachable service.
 _READ_SECONDS, _CHANGE_SECONDS, _SPARED = 30.0, 120.0, 2.0
 #: The monotonic time at which all requests of the current thread end; None: each has its own timeout.
@@ -198,7 +190,7 @@ class CloudClient:
         access = self._logged_in()
         with self._lock:
             if service not in self._adapters:
-                version = _VERSIONS[service]
+                version = _VERSIONS.get(service)
                 options: dict[str, Any] = {"endpoint_override": (access.endpoints or {}).get(service)}
                 if service == COMPUTE:
                     options["default_microversion"] = MICROVERSION

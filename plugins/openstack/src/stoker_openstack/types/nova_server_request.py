@@ -9,13 +9,12 @@ from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Source
 from stoker.resources.base import Properties
+from stoker_openstack.model import CONSOLES
 from stoker_openstack.types.cloud_properties import members, refuse_several
 from stoker_openstack.types.neutron_base import value_specs
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES, adjust_port
 from stoker_openstack.types.nova_server_schema import DEVICE, NETWORK, OLDER_DEVICE, PRESERVE, PROPERTIES
 
-#: Heat's types of consoles.
-CONSOLES = ("novnc", "xvpvnc", "spice-html5", "rdp-html5", "serial", "webmks")
 #: Properties of an entry of ``networks`` that say where the interface is.
 _PLACES = ("network", "uuid", "port", "subnet", "allocate_network")
 #: Properties of an entry of ``block_device_mapping_v2`` for the disk's content, and the type of the source.

@@ -20,7 +20,7 @@ from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.names import NameResolver, not_found
 from stoker_openstack.cloud.nouns import Noun
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of, own_metadata
 
 if TYPE_CHECKING:
     from stoker_openstack.cloud.drivers.snapshots import Snapshots
@@ -302,6 +302,22 @@ def members_of(specification: Mapping[str, Any]) -> dict[str, Any]:
 def texts_of(values: Mapping[str, Any] | None) -> dict[str, str]:
     """Return names and values as texts, which metadata and headers consist of."""
     return {str(name): str(value) for name, value in (values or {}).items()}
+
+
+def set_metadata(run: Run, observed: Mapping[str, Any], foreign: Collection[str] = ()) -> None:
+    """
+    Set the metadata of the specification and the marker; of an adopted object that keeps its metadata, the marker.
+
+    ``foreign`` are keys that the service sets.
+    """
+    desired = texts_of(run.specification.get("metadata"))
+    present = own_metadata(observed["metadata"])
+    if "metadata" in run.specification and any(
+        desired.get(key) != present.get(key) for key in {*desired, *present} - set(foreign)
+    ):
+        run.send("PUT", "/metadata", {"metadata": {**desired, **run.marker.metadata}})
+    elif run.marker.metadata.items() - observed["metadata"].items():
+        run.send("POST", "/metadata", {"metadata": run.marker.metadata})
 
 
 def await_stable(driver: Driver, observed: Mapping[str, Any]) -> Wait | None:

@@ -20,12 +20,13 @@ from stoker_openstack.cloud.drivers.base import (
     await_stable,
     differences,
     members_of,
+    set_metadata,
     texts_of,
 )
 from stoker_openstack.cloud.drivers.snapshots import VOLUME_BACKUPS
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS, Noun
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of, own_metadata
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of
 
 #: States in which a volume stays until a user changes it.
 _SETTLED = frozenset({"available", "in-use"})
@@ -87,11 +88,7 @@ class VolumeDriver(Driver):
         texts = {key: wanted[key] for key in _TEXTS if key in wanted and (wanted[key] or "") != (observed[key] or "")}
         if texts:
             self.noun.change(run.client, run.external_id, texts)
-        metadata = {**texts_of(wanted.get("metadata")), **run.marker.metadata}
-        if "metadata" in wanted and _users(observed["metadata"]) != _users(metadata):
-            run.send("PUT", "/metadata", {"metadata": metadata})
-        elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted volume
-            run.send("POST", "/metadata", {"metadata": run.marker.metadata})
+        set_metadata(run, observed, _CINDERS)
         is_read_only = wanted.get("stoker:read_only")
         if is_read_only is not None and is_read_only != (observed["metadata"].get("readonly") == "True"):
             _send(run, {"os-update_readonly_flag": {"readonly": bool(is_read_only)}})
@@ -124,11 +121,6 @@ def _retype(run: Run, observed: Mapping[str, Any]) -> bool:
 
 def _send(run: Run, action: Mapping[str, Any], version: str = _VERSION) -> None:
     run.send("POST", "/action", dict(action), headers={"OpenStack-API-Version": version})
-
-
-def _users(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that users set."""
-    return {key: value for key, value in own_metadata(metadata).items() if key not in _CINDERS}
 
 
 _VOLUME = NOUNS["volume"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK, suppressing
@@ -85,19 +84,8 @@ def find_marked(noun: Noun, run: Run, marker: Marker) -> Mapping[str, Any] | Non
     return noun.find_marked(run.client, marker, {"description": marker.text}, {"tags": marker.text})
 
 
-@dataclass(frozen=True, slots=True)
-class _Assignment:
-    #: The key of the specification is ``stoker:`` and the name of the property.
-    name: str
-    agents: str
-    agent_path: str
-    id_key: str
-
-
-_ASSIGNMENTS: Mapping[CloudKind, _Assignment] = {
-    CloudKind.NETWORK: _Assignment("dhcp_agent_ids", "dhcp-agents", "dhcp-networks", "network_id"),
-    CloudKind.ROUTER: _Assignment("l3_agent_ids", "l3-agents", "l3-routers", "router_id"),
-}
+#: The agents of objects of each kind that has some, as in ``dhcp-agents`` and in ``/agents/<id>/dhcp-networks``.
+_AGENTS = {CloudKind.NETWORK: "dhcp", CloudKind.ROUTER: "l3"}
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 
 
@@ -107,24 +95,24 @@ def _assign_agents(run: Run) -> None:
 
     Neutron permits this to administrators only. Raises CloudFailure with the property for other users.
     """
-    assignment = _ASSIGNMENTS.get(run.object.kind)
-    desired = run.specification.get(f"stoker:{assignment.name}") if assignment is not None else None
-    if assignment is None or desired is None:
+    kind, agents = run.object.kind, _AGENTS.get(run.object.kind)
+    name, path = f"{agents}_agent_ids", f"{agents}-{kind}s"
+    desired = run.specification.get(f"stoker:{name}")
+    if desired is None:
         return
     try:
-        listed = run.send("GET", f"/{assignment.agents}").json()["agents"]
+        listed = run.send("GET", f"/{agents}-agents").json()["agents"]
         present = {str(agent["id"]) for agent in listed}
         # Neutron refuses a second agent for most routers, so the first one goes before.
         for agent in sorted(present - set(desired)):
             with suppressing(_CONFLICT, _NOT_FOUND):
-                run.client.request(NETWORK, "DELETE", f"/agents/{agent}/{assignment.agent_path}/{run.external_id}")
+                run.client.request(NETWORK, "DELETE", f"/agents/{agent}/{path}/{run.external_id}")
         for agent in (agent for agent in desired if agent not in present):
             with suppressing(_CONFLICT):
-                path = f"/agents/{agent}/{assignment.agent_path}"
-                run.client.request(NETWORK, "POST", path, {assignment.id_key: run.external_id})
+                run.client.request(NETWORK, "POST", f"/agents/{agent}/{path}", {f"{kind}_id": run.external_id})
     except CloudRefused as error:
         if error.status in (_FORBIDDEN, _NOT_FOUND):
-            text = f"Property {assignment.name} needs existing agents, and the role of an administrator at the cloud"
+            text = f"Property {name} needs existing agents, and the role of an administrator at the cloud"
             raise CloudFailure(f"{text}: {error}", error.kind) from None
         raise
 

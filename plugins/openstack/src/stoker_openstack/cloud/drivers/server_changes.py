@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker_openstack.cloud.drivers.base import Run, is_same, texts_of
+from stoker_openstack.cloud.drivers.base import Run, is_same, set_metadata
 from stoker_openstack.cloud.drivers.server_request import (
     encode,
     has_own_ports,
@@ -16,27 +16,19 @@ from stoker_openstack.cloud.drivers.server_request import (
 )
 from stoker_openstack.cloud.errors import CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS
-from stoker_openstack.model import own_metadata
+from stoker_openstack.model import CONSOLES
 
 _DETACHING = "detaching"
 #: Note: Nova confirms a resize. Note and key of ``observed``: the number of rebuilds for changed user data.
 CONFIRMED, REBUILDS = "confirmed", "stoker:rebuilds"
 #: The first microversion in which a rebuild changes the user data.
 _REBUILD_VERSION = "2.57"
-_CONSOLES: Mapping[str, tuple[str, str]] = {
-    "novnc": ("vnc", "novnc"),
-    "xvpvnc": ("vnc", "xvpvnc"),
-    "spice-html5": ("spice", "spice-html5"),
-    "rdp-html5": ("rdp", "rdp-html5"),
-    "serial": ("serial", "serial"),
-    "webmks": ("mks", "webmks"),
-}
 
 
 def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
     """Send the next requests that the server needs. Return whether Nova now changes the server."""
     _set_name(run, observed)
-    _set_metadata(run, observed)
+    set_metadata(run, observed)
     if observed["status"] == "VERIFY_RESIZE":
         if not run.progress.get(CONFIRMED):
             run.send("POST", "/action", {"confirmResize": None})
@@ -74,8 +66,7 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
     """Return the URLs of a server's consoles by type; for a type that Nova refuses, the reason."""
     urls = {}
     for kind in types:
-        protocol, name = _CONSOLES.get(kind, (kind, kind))
-        body = {"remote_console": {"protocol": protocol, "type": name}}
+        body = {"remote_console": {"protocol": CONSOLES[kind], "type": kind}}
         try:
             answer = run.send("POST", "/remote-consoles", body)
             urls[kind] = str(answer.json()["remote_console"]["url"])
@@ -87,14 +78,6 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
 def _set_name(run: Run, observed: Mapping[str, Any]) -> None:
     if observed["name"] != run.name:
         run.noun.change(run.client, run.external_id, {"name": run.name})
-
-
-def _set_metadata(run: Run, observed: Mapping[str, Any]) -> None:
-    desired = texts_of(run.specification.get("metadata"))
-    if "metadata" in run.specification and own_metadata(observed["metadata"]) != desired:
-        run.send("PUT", "/metadata", {"metadata": {**desired, **run.marker.metadata}})
-    elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted server
-        run.send("POST", "/metadata", {"metadata": run.marker.metadata})
 
 
 def _resize(run: Run, observed: Mapping[str, Any]) -> bool:
