@@ -338,7 +338,9 @@ def test_nested_templates_get_the_names_of_their_servers(migrate):
 def test_files_keep_their_relations_in_the_new_place(migrate, tmp_path, stoker):
     migrate("env.yaml", node=NODE, script="#!/bin/sh\n", env="resource_registry: {My::Node: node.yaml}\n", app=APP)
     tmp_path.joinpath("new").mkdir()
-    words = ("template", "migrate", "app.yaml", "-e", "env.yaml", "--output-file", "new/app.yaml", "-o", "json")
+    tmp_path.joinpath("empty.yaml").write_text("# nothing\n")
+    environments = ("-e", "env.yaml", "-e", "empty.yaml")
+    words = ("template", "migrate", "app.yaml", *environments, "--output-file", "new/app.yaml", "-o", "json")
     code, out, err = stoker(*words)
     assert code == 0, err
     assert {"file", "part", "change", "text"} == set(json.loads(out)[0])
@@ -348,6 +350,7 @@ def test_files_keep_their_relations_in_the_new_place(migrate, tmp_path, stoker):
     assert "OS::Nova" not in tmp_path.joinpath("new", "node.yaml").read_text()
     environment = yaml.safe_load(tmp_path.joinpath("new", "env.yaml").read_text())
     assert environment["resource_registry"] == {"My::Node": "node.yaml"}
+    assert tmp_path.joinpath("new", "empty.yaml").read_text() == "# nothing\n"
 
     code, _, err = stoker("template", "migrate", "app.yaml", "--output-file", "new/app.yaml")
     assert (code, "exists: use --force" in err) == (2, True)

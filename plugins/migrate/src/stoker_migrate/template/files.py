@@ -124,9 +124,9 @@ def _migrate_environment(url: str, title: str, text: str, interface: Interface, 
 
 def _relocate(file: Migrated, places: dict[str, Path]) -> str:
     """Return the text with the names of local files relative to its new place."""
-    source = SourceText(file.text, file.url)
-    if not isinstance(source.data, dict):
+    if not parse(file.text, file.url):  # an empty environment
         return file.text
+    source = SourceText(file.text, file.url)
     base, folder = file.url, places[file.url].parent
     is_environment = "heat_template_version" not in source.data
     for path, name in _names(source.data, is_environment=is_environment):
