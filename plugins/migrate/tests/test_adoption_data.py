@@ -144,11 +144,11 @@ def test_agents_are_pointed_at_stoker_through_their_metadata(other):
     assert second[2]["template"]["resources"] == {"0": {"type": "t", "metadata": {"a": 1, "os-collect-config": config}}}
     assert configs[1].ini() == "[DEFAULT]\ncollectors=heat,local\n\n[heat]\nauth_url=https://stoker\n"
 
-    other.answers[nested] = {
-        "stack": {**complete["stack"], "stack_status": "UPDATE_FAILED", "stack_status_reason": "no"}
-    }
-    with pytest.raises(BadInput, match="the update of the stack n at the other Heat failed: no"):
-        handover.repoint(other, source, configs)
+    for status in ("UPDATE_FAILED", "ROLLBACK_COMPLETE"):
+        failed = {**complete["stack"], "stack_status": status, "stack_status_reason": "no"}
+        other.answers[nested] = {"stack": failed}
+        with pytest.raises(BadInput, match="the update of the stack n at the other Heat failed: no"):
+            handover.repoint(other, source, configs)
 
 
 def test_a_source_is_abandoned_only_if_it_has_not_changed(other):

@@ -108,7 +108,7 @@ def _put_configs(wire: Wire, stack_path: str, configs: list[ServerConfig]) -> No
     files = wire.get(f"{stack_path}/files") or {}
     wire.send("PATCH", stack_path, {"template": template, "files": files, "environment": {}})
     stack = poll(lambda: _ended(wire, stack_path))
-    if not stack["stack_status"].endswith("_COMPLETE"):
+    if stack["stack_status"] != "UPDATE_COMPLETE":  # it may have been rolled back
         reason = stack["stack_status_reason"]
         raise BadInput(f"the update of the stack {stack['stack_name']} at the other Heat failed: {reason}")
 
