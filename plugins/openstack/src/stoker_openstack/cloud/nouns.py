@@ -109,7 +109,6 @@ NOUNS: Mapping[str, Noun] = {
     "image": Noun("Image", IMAGE, "/images", "images"),
     "flavor": Noun("Flavor", COMPUTE, "/flavors", "flavors", "/detail", lists_all=True, has_plain_ids=True),
     "server": Noun("Server", COMPUTE, "/servers", "servers", "/detail"),
-    "server_group": Noun("ServerGroup", COMPUTE, "/os-server-groups", "server_groups", lists_all=True),
     "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs", lists_all=True, has_plain_ids=True, id_key="name"),
     "network": Noun("Network", NETWORK, "/networks", "networks"),
     "subnet": Noun("Subnet", NETWORK, "/subnets", "subnets"),

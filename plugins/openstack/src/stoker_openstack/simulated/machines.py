@@ -146,10 +146,8 @@ def _secret(project: Project, wanted: CloudObject) -> dict[str, Any]:
 KINDS: Mapping[CloudKind, Kind] = {
     CloudKind.SERVER: Kind(
         defaults={
-            "metadata": {},
             "tags": [],
             "key_name": None,
-            "security_groups": [{"name": "default"}],
             "OS-DCF:diskConfig": "MANUAL",
             "accessIPv4": "",
             "accessIPv6": "",
@@ -170,7 +168,6 @@ KINDS: Mapping[CloudKind, Kind] = {
     CloudKind.VOLUME: Kind(
         defaults={
             "description": None,
-            "metadata": {},
             "availability_zone": network.ZONE,
             "multiattach": False,
             "snapshot_id": None,

@@ -368,8 +368,6 @@ def _of(project: Project, kind: CloudKind, **observed: str | None) -> list[Cloud
 KINDS: Mapping[CloudKind, Kind] = {
     CloudKind.NETWORK: Kind(
         defaults={
-            "admin_state_up": True,
-            "shared": False,
             "port_security_enabled": True,
             "qos_policy_id": None,
             "tags": [],
@@ -382,7 +380,7 @@ KINDS: Mapping[CloudKind, Kind] = {
         relate=_subnets,
     ),
     CloudKind.SUBNET: Kind(
-        defaults={"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], "tags": []},
+        defaults={"host_routes": [], "tags": []},
         hidden=("prefixlen",),
         derive=_subnet,
     ),
@@ -401,9 +399,7 @@ KINDS: Mapping[CloudKind, Kind] = {
     ),
     CloudKind.SECURITY_GROUP: Kind(defaults={"description": "", "stateful": True}, derive=_security_group),
     CloudKind.SECURITY_GROUP_RULE: Kind(derive=_security_group_rule),
-    CloudKind.ROUTER: Kind(
-        defaults={"admin_state_up": True, "tags": [], "status": "ACTIVE"}, derive=_router, relate=_routes
-    ),
+    CloudKind.ROUTER: Kind(defaults={"tags": [], "status": "ACTIVE"}, derive=_router, relate=_routes),
     CloudKind.ROUTER_INTERFACE: Kind(derive=_interface, remove=_delete_interface, identify=_interface_id),
     CloudKind.ROUTER_GATEWAY: Kind(
         derive=_set_gateway, identify=lambda _, gateway: f"{gateway['router_id']}:{gateway['network_id']}"
