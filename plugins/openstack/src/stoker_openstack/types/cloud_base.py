@@ -37,7 +37,7 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
-from stoker_openstack.types.cloud_properties import members
+from stoker_openstack.types.cloud_properties import members, value_specs
 
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
 SNAPSHOT = "stoker:snapshot"
@@ -59,15 +59,15 @@ class CloudType(SavesState, ResourceType):
     kind: CloudKind
     actions: Mapping[Action, CloudAction] = {Action.CHECK: CloudAction.CHECK}
 
-    def specify(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
         """
         Return the specification of a resource's object (see ``model.CloudObject``): the members that the properties
-        state, and the physical name of an object that has a name.
+        state, the physical name of an object that has a name, and the entries of ``value_specs``.
         """
         specified = members(self.properties or {}, properties)
         if "name" in properties:
             specified["name"] = properties["name"] or physical_name(context, resource)
-        return specified
+        return {**specified, **value_specs(properties)}
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """

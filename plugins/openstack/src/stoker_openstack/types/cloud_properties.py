@@ -12,8 +12,9 @@ from typing import Any
 
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
-from stoker.resources.base import LONGEST_NAME, Properties
+from stoker.resources.base import LONGEST_NAME, Properties, ResourceFailure
 from stoker.resources.properties import Property
+from stoker_openstack.model import OWN_PREFIX
 
 
 class Member(Property, frozen=True, kw_only=True):
@@ -85,6 +86,15 @@ def members(schema: Mapping[str, Property], values: Properties) -> dict[str, Any
         if isinstance(member, Member) and member.key is not None and values.get(name) is not None:
             result.setdefault(member.key or name, _translate(member, values[name]))
     return result
+
+
+def value_specs(properties: Properties) -> Mapping[str, Any]:
+    """Return the entries of ``value_specs``. Raises ResourceFailure for Stoker's own keys."""
+    specs: Mapping[str, Any] = properties.get("value_specs") or {}
+    own = sorted(str(name) for name in specs if str(name).startswith(OWN_PREFIX))
+    if own:
+        raise ResourceFailure(f"value_specs: the key {own[0]} is reserved")
+    return specs
 
 
 def _translate(member: Property, value: Any) -> Any:

@@ -180,7 +180,7 @@ class AddressAssociation(CloudType):
         ),
     }
 
-    def specify(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
         # As in the validation, an empty text means that the property is not set.
         return super().specify(context, resource, {name: value or None for name, value in properties.items()})
 

@@ -10,7 +10,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import was_specified
+from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import (
     flag,
     integer,
@@ -31,7 +31,6 @@ from stoker_openstack.types.neutron_base import (
     TAGS,
     TENANT_ID,
     VALUE_SPECS,
-    NeutronType,
 )
 
 _IPV6_MODES = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac")
@@ -41,7 +40,7 @@ def _range(first: str, second: str) -> Mapping[str, Property]:
     return {name: text(f"The {name}.", required=True) for name in (first, second)}
 
 
-class NeutronNet(NeutronType):
+class NeutronNet(CloudType):
     name = "OS::Neutron::Net"
     description = "A network."
     kind = CloudKind.NETWORK
@@ -73,7 +72,7 @@ class NeutronNet(NeutronType):
     }
 
 
-class NeutronSubnet(NeutronType):
+class NeutronSubnet(CloudType):
     name = "OS::Neutron::Subnet"
     description = "A range of addresses of a network."
     kind = CloudKind.SUBNET

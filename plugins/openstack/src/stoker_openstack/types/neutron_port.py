@@ -10,7 +10,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, TakesBack
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
-from stoker_openstack.types.cloud_base import find_cloud, observe
+from stoker_openstack.types.cloud_base import CloudType, find_cloud, observe
 from stoker_openstack.types.cloud_properties import flag, maps, reference, refuse_several, require, shown, text, texts
 from stoker_openstack.types.neutron_base import (
     ADMIN_STATE_UP,
@@ -19,7 +19,6 @@ from stoker_openstack.types.neutron_base import (
     QOS_POLICY,
     TAGS,
     VALUE_SPECS,
-    NeutronType,
 )
 
 #: Keys of a resource's data: the resources whose ports lose their addresses to this one, the latest last; the addresses
@@ -69,7 +68,7 @@ EXTRA_PROPERTIES = {
 }
 
 
-class NeutronPort(TakesBack, NeutronType):
+class NeutronPort(TakesBack, CloudType):
     name = "OS::Neutron::Port"
     description = "A connection to a network."
     kind = CloudKind.PORT

@@ -30,10 +30,10 @@ from stoker_openstack.types.cloud_properties import (
     text,
     texts,
 )
-from stoker_openstack.types.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS, NeutronType
+from stoker_openstack.types.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS
 
 
-class NeutronRouter(NeutronType):
+class NeutronRouter(CloudType):
     name = "OS::Neutron::Router"
     description = "A router between networks."
     kind = CloudKind.ROUTER
@@ -164,7 +164,7 @@ def _number(description: str, **options: Any) -> Property:
     return integer(description, minimum=1, maximum=65535, update_allowed=True, **options)
 
 
-class NeutronFloatingIp(NeutronType):
+class NeutronFloatingIp(CloudType):
     name = "OS::Neutron::FloatingIP"
     description = "An address of an external network that leads to a port."
     kind = CloudKind.FLOATING_IP

@@ -10,8 +10,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Source
 from stoker.resources.base import Properties
 from stoker_openstack.model import CONSOLES
-from stoker_openstack.types.cloud_properties import members, refuse_several
-from stoker_openstack.types.neutron_base import value_specs
+from stoker_openstack.types.cloud_properties import members, refuse_several, value_specs
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES, adjust_port
 from stoker_openstack.types.nova_server_schema import DEVICE, NETWORK, OLDER_DEVICE, PRESERVE, PROPERTIES
 
