@@ -189,7 +189,8 @@ class CloudObject(Struct, frozen=True, kw_only=True):
 
 class CloudRequest(Struct, frozen=True, kw_only=True):
     """
-    A request to a cloud. ``id`` is the id of the resource; see ``CloudObject`` for ``specification``.
+    A request to a cloud. ``id`` is the id of the resource, ``root_id`` that of the root of its tree of stacks; see
+    ``CloudObject`` for ``specification``.
 
     ``external_id`` names an existing object. With ADOPT, the resource takes the object over: the cloud only reads the
     object, and later requests change and delete it. With CHECK, the resource only refers to it (``external_id`` of a
@@ -200,28 +201,24 @@ class CloudRequest(Struct, frozen=True, kw_only=True):
     kind: CloudKind
     action: CloudAction
     project_id: str
-    stack_id: str
+    root_id: str
     name: str
     specification: Mapping[str, Any]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     external_id: str | None = None
 
-    def apply_to(self, current: CloudObject | None, root_id: str) -> CloudObject:
-        """
-        Return the object with this request in progress. ``current``: the object before, or None; ``root_id``: the root
-        of the stack's tree.
-        """
-        if current is None:
-            current = CloudObject(
-                id=self.id,
-                kind=self.kind,
-                project_id=self.project_id,
-                root_id=root_id,
-                name=self.name,
-                action=self.action,
-            )
+    def apply_to(self, current: CloudObject | None) -> CloudObject:
+        """Return the object with this request in progress. ``current``: the object before, or None."""
+        before = current or CloudObject(
+            id=self.id,
+            kind=self.kind,
+            project_id=self.project_id,
+            root_id=self.root_id,
+            name=self.name,
+            action=self.action,
+        )
         return replace(
-            current,
+            before,
             name=self.name,
             specification=self.specification,
             action=self.action,
@@ -229,8 +226,8 @@ class CloudRequest(Struct, frozen=True, kw_only=True):
             status=Status.IN_PROGRESS,
             reason="",
             error_type="Error",
-            desired_generation=current.desired_generation + 1,
-            external_id=self.external_id or current.external_id,
+            desired_generation=before.desired_generation + 1,
+            external_id=self.external_id or before.external_id,
             progress={},
             awaits=None,
             awaited_since=None,

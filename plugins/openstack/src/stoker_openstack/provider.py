@@ -12,7 +12,6 @@ from stoker.backends.provider import Provider, ProviderSite
 from stoker.backends.reconciler import Reconciler
 from stoker.model.stack import Status
 from stoker.settings import Settings
-from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
@@ -141,11 +140,11 @@ class OpenStackCloud:
     def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
         """Record the desired state of an object and defer the job that applies it."""
         current = cloud_objects.find(tx, request.id, for_update=True)
+        requested = request.apply_to(current)
         if current is None:
-            requested = request.apply_to(None, stacks.get(tx, request.stack_id).root_id)
             cloud_objects.add(tx, requested)
         else:
-            requested = replace(request.apply_to(current, current.root_id), progress=_kept_progress(current))
+            requested = replace(requested, progress=_kept_progress(current))
             cloud_objects.save(tx, requested)
         self._context.request_driver(tx, requested)
         return requested

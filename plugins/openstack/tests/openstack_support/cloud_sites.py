@@ -63,7 +63,7 @@ class CloudSite:
             kind=kind,
             action=action,
             project_id=self.project_id,
-            stack_id=self.stack_id,
+            root_id=self.stack_id,
             name=str(specification.get("name", "object")),
             specification=specification,
             **more,

@@ -494,7 +494,7 @@ class SlowCloud:
     def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
         self.requests.append(request)
         before = cloud_objects.find(tx, request.id)
-        wanted = replace(request.apply_to(before, request.stack_id), reason="waits")
+        wanted = replace(request.apply_to(before), reason="waits")
         (cloud_objects.save if before else cloud_objects.add)(tx, wanted)
         return wanted
 

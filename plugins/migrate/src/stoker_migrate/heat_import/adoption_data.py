@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker_client.errors import BadInput, NotFound
+from stoker_client.templates.bundle import merge
 from stoker_migrate.heat_import.source_stack import (
     CONFIG_TYPES,
     DEPLOYMENT_TYPES,
@@ -53,7 +54,7 @@ def adoption_data(
     """
     template = replaced.get("template") or source.template
     environment = {name: source.environment[name] for name in _SECTIONS if source.environment.get(name)}
-    environment = _merge(environment, replaced.get("environment") or {})
+    environment = merge(environment, replaced.get("environment") or {})
     environment["parameters"] = {**environment.get("parameters", {}), **parameters}
     if replaced.get("template"):
         environment["parameters"] = _declared(environment["parameters"], replaced)
@@ -124,10 +125,6 @@ def _declared(parameters: Mapping[str, Any], replaced: Mapping[str, Any]) -> dic
     """Return the parameters that the other template has. Its text is only searched for their names."""
     text = str(replaced["template"])
     return {name: value for name, value in parameters.items() if name in text}
-
-
-def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    return {**under, **{name: {**under.get(name, {}), **(value or {})} for name, value in over.items()}}
 
 
 def _pick(answer: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

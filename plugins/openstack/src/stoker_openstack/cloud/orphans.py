@@ -53,10 +53,6 @@ class _Search(Struct, frozen=True):
     given_up: str
     rounds: int = 0
 
-    @property
-    def args(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 class LateObjects:
     """Defers and runs the jobs."""
@@ -122,7 +118,7 @@ class LateObjects:
             self._defer(tx, replace(search, rounds=rounds), max(at, tx.now + _PAUSE))
 
     def _defer(self, tx: Tx, search: _Search, at: datetime) -> None:
-        self._context.work.defer(tx, LATE_OBJECTS, search.root_id, search.args, at=at)
+        self._context.work.defer(tx, LATE_OBJECTS, search.root_id, asdict(search), at=at)
 
 
 _ERRORS = (CloudFailure, RetryLater, ServiceRejected, ServiceUnavailable)

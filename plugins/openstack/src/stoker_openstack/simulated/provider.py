@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.stack import Status
-from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.simulated import machines, network
@@ -36,7 +35,7 @@ class LocalCloud:
         """Apply the request. The returned object is COMPLETE, or FAILED with a reason."""
         before = cloud_objects.find(tx, request.id, for_update=True)
         project = Project(tx, request.project_id, self.url)
-        wanted = _record(tx, request, before)
+        wanted = _record(request, before)
         try:
             done = self._apply(project, request, wanted, is_new=before is None)
         except StokerError as error:
@@ -87,10 +86,9 @@ class LocalCloud:
         return replace(wanted, observed={**wanted.observed, **changes})
 
 
-def _record(tx: Tx, request: CloudRequest, before: CloudObject | None) -> CloudObject:
+def _record(request: CloudRequest, before: CloudObject | None) -> CloudObject:
     """Return the object with the request's values, and the former id and representation."""
-    stack = stacks.find(tx, request.stack_id)
-    requested = request.apply_to(before, stack.root_id if stack is not None else request.stack_id)
+    requested = request.apply_to(before)
     return replace(
         requested,
         status=Status.COMPLETE,

@@ -192,7 +192,7 @@ class CloudType(SavesState, ResourceType):
                 kind=self.kind,
                 action=action,
                 project_id=context.project_id,
-                stack_id=context.stack_id,
+                root_id=context.stack.root_id,
                 name=name,
                 specification=specification,
                 arguments=arguments or {},
