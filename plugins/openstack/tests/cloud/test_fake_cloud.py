@@ -296,7 +296,7 @@ def test_a_defect_of_a_driver_fails_the_action_after_some_attempts(site, cloud, 
 
     monkeypatch.setattr(controller, "backoff", lambda _attempts, longest: 0.01)
     with monkeypatch.context() as patches:
-        patches.setattr(ServerDriver, "create", fail)
+        patches.setattr(ServerDriver, "request", fail)
         failed = site.end(site.request(CloudKind.SERVER, SERVER))
     assert failed.status is Status.FAILED
     assert failed.reason == "Unexpected answer of the cloud, or a defect: LookupError: the defect"

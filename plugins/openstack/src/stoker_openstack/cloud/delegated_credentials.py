@@ -94,11 +94,11 @@ class DelegatedCredentials:
     def end_unused(self, tx: Tx, root_id: str) -> None:
         stack = stacks.find(tx, root_id)
         if stack is None or stack.deleted_at is not None:
-            self._end_unused(tx, root_id)
+            _end_unused(tx, self._work, root_id)
 
     def drop_stack(self, tx: Tx, stack: Stack) -> None:
         """End the delegation of a deleted root stack, unless it still has objects."""
-        self._end_unused(tx, stack.id)
+        _end_unused(tx, self._work, stack.id)
 
     def delegate(self, token: str, project_id: str, root_id: str) -> Delegation | None:
         """
@@ -118,9 +118,9 @@ class DelegatedCredentials:
             shared = self._share(wanted, root_id, lambda present: present.secret == caller.trust_id)
             if shared is not None:
                 return shared
-        wanted = replace(wanted, roles=self._roles(caller))
+        wanted = replace(wanted, roles=_roles(self._settings, caller))
         problems = []
-        for way in self._ways(caller):
+        for way in _ways(self._settings, caller):
             try:
                 return self._obtain(replace(wanted, way=way), caller, root_id)
             except Refused as error:
@@ -134,13 +134,13 @@ class DelegatedCredentials:
         if delegations.find(tx, new.id, for_update=True) is None or not is_usable:
             raise Unavailable("the permission to act for the owner of the stack was revoked meanwhile; try again")
         if (previous := delegations.active(tx, new.root_id)) is not None:
-            self._end(tx, previous)
+            _end(tx, self._work, previous)
         delegations.save(tx, replace(new, is_ended=False))
         self._work.cancel(tx, REVOKE, new.id)
 
     def discard(self, new: Delegation) -> None:
         """Revoke a delegation that was not confirmed."""
-        self._store.write(lambda tx: self._end(tx, new))
+        self._store.write(lambda tx: _end(tx, self._work, new))
 
     def revoke(self, delegation: Delegation) -> str | None:
         """
@@ -153,7 +153,7 @@ class DelegatedCredentials:
             return None
         problem = self.ways[credential.way].delete(credential)
         self._logins.pop(credential.id, None)
-        self._store.write(lambda tx: self._drop(tx, delegation))
+        self._store.write(lambda tx: _drop(tx, self._work, delegation))
         return problem
 
     def is_needed(self, tx: Tx, root_id: str) -> bool:
@@ -167,33 +167,12 @@ class DelegatedCredentials:
             """Distinguish a credential that is gone from a Keystone that refuses Stoker, too."""
             if not self._login.is_own_valid():
                 return error
-            self._store.write(lambda tx: self._end_refused(tx, credential.id))
+            self._store.write(lambda tx: _end_refused(tx, self._work, credential.id))
             return CloudFailure(_MEND.format(way=way.title, user=credential.user_id), "AuthorizationFailure")
 
         name = f"of project {credential.project_id}"
         client = CloudClient(name, lambda: way.open(credential), self._breakers, refuse)
         return CloudLogin(client, NameResolver(client))
-
-    def _end_unused(self, tx: Tx, root_id: str) -> None:
-        delegation = delegations.active(tx, root_id)
-        is_used = self.is_needed(tx, root_id) or self._work.is_pending(tx, LATE_OBJECTS, root_id)
-        if delegation is not None and not is_used:
-            self._end(tx, delegation)
-
-    def _end_refused(self, tx: Tx, id: str) -> None:
-        """End a credential that Keystone refuses, with all its delegations."""
-        credential = delegations.find_credential(tx, id, for_update=True)
-        if credential is not None:
-            delegations.save_credential(tx, replace(credential, is_ended=True))
-        for item in delegations.of_credential(tx, id):
-            current = delegations.find(tx, item.id, for_update=True)
-            if current is not None and not current.is_ended:
-                self._end(tx, current)
-
-    def _end(self, tx: Tx, delegation: Delegation) -> None:
-        """Revoke a delegation that is no longer needed, or whose stack was not stored."""
-        delegations.save(tx, replace(delegation, is_ended=True))
-        self._work.defer_once(tx, REVOKE, delegation.id, {"id": delegation.id})
 
     def _revoke(self, args: Mapping[str, Any]) -> None:
         """Job: revoke an ended delegation."""
@@ -201,23 +180,6 @@ class DelegatedCredentials:
             delegation = delegations.find(tx, args["id"])
         if delegation is not None and delegation.is_ended:
             self.revoke(delegation)
-
-    def _ways(self, caller: Caller) -> Sequence[str]:
-        if self._settings.stack_delegation != "AUTO":
-            return (self._settings.stack_delegation,)
-        # Keystone creates no trusts for most logins that are delegated themselves.
-        return (APPLICATION_CREDENTIAL, TRUST) if caller.is_delegated else (TRUST, APPLICATION_CREDENTIAL)
-
-    def _roles(self, caller: Caller) -> tuple[str, ...]:
-        """Return the ids of the roles to delegate. Raises Forbidden if the caller lacks one of ``trust_roles``."""
-        names = [name.strip() for name in self._settings.trust_roles.split(",") if name.strip()]
-        if missing := [name for name in names if name.lower() not in caller.roles]:
-            raise Forbidden(
-                f"the user {caller.user_name} lacks the role {', '.join(missing)} in the project {caller.project_id},"
-                " which the setting trust_roles requires of owners of stacks with servers: ask the administrator of the"
-                " project for the role"
-            )
-        return tuple(sorted(caller.roles[name.lower()] for name in names) or sorted(caller.roles.values()))
 
     def _share(
         self, wanted: CloudCredential, root_id: str, suits: Callable[[CloudCredential], bool]
@@ -227,7 +189,7 @@ class DelegatedCredentials:
         def record(tx: Tx) -> Delegation | None:
             usable = delegations.usable_credentials(tx, wanted.user_id, wanted.project_id, wanted.way)
             match = next(filter(suits, usable), None)
-            return None if match is None else self._record(tx, root_id, match)
+            return None if match is None else _record(tx, self._work, root_id, match)
 
         return self._store.write(record)
 
@@ -241,31 +203,76 @@ class DelegatedCredentials:
 
         def record(tx: Tx) -> Delegation:
             delegations.add_credential(tx, wanted)
-            return self._record(tx, root_id, wanted)
+            return _record(tx, self._work, root_id, wanted)
 
         new = self._store.write(record)
         try:
             made = self.ways[wanted.way].create(caller, wanted)
         except Refused:
-            self._store.write(lambda tx: self._drop(tx, new))
+            self._store.write(lambda tx: _drop(tx, self._work, new))
             raise
         except Unavailable:  # Keystone may have created it all the same
-            self._store.write(lambda tx: self._end(tx, new))
+            self._store.write(lambda tx: _end(tx, self._work, new))
             raise
         self._store.write(lambda tx: delegations.save_credential(tx, made))
         return new
 
-    def _record(self, tx: Tx, root_id: str, credential: CloudCredential) -> Delegation:
-        new = Delegation(id=str(uuid4()), root_id=root_id, credential_id=credential.id)
-        delegations.add(tx, new)
-        self._work.defer(tx, REVOKE, new.id, {"id": new.id}, at=tx.now + _UNCONFIRMED)
-        return new
 
-    def _drop(self, tx: Tx, delegation: Delegation) -> None:
-        """Delete the records of a delegation and its credential, which Keystone does not have."""
-        delegations.delete(tx, delegation.id)
-        delegations.delete_credential(tx, delegation.credential_id)
-        self._work.cancel(tx, REVOKE, delegation.id)
+def _ways(settings: Settings, caller: Caller) -> Sequence[str]:
+    if settings.stack_delegation != "AUTO":
+        return (settings.stack_delegation,)
+    # Keystone creates no trusts for most logins that are delegated themselves.
+    return (APPLICATION_CREDENTIAL, TRUST) if caller.is_delegated else (TRUST, APPLICATION_CREDENTIAL)
+
+
+def _roles(settings: Settings, caller: Caller) -> tuple[str, ...]:
+    """Return the ids of the roles to delegate. Raises Forbidden if the caller lacks one of ``trust_roles``."""
+    names = [name.strip() for name in settings.trust_roles.split(",") if name.strip()]
+    if missing := [name for name in names if name.lower() not in caller.roles]:
+        raise Forbidden(
+            f"the user {caller.user_name} lacks the role {', '.join(missing)} in the project {caller.project_id},"
+            " which the setting trust_roles requires of owners of stacks with servers: ask the administrator of the"
+            " project for the role"
+        )
+    return tuple(sorted(caller.roles[name.lower()] for name in names) or sorted(caller.roles.values()))
+
+
+def _record(tx: Tx, work: Work, root_id: str, credential: CloudCredential) -> Delegation:
+    new = Delegation(id=str(uuid4()), root_id=root_id, credential_id=credential.id)
+    delegations.add(tx, new)
+    work.defer(tx, REVOKE, new.id, {"id": new.id}, at=tx.now + _UNCONFIRMED)
+    return new
+
+
+def _drop(tx: Tx, work: Work, delegation: Delegation) -> None:
+    """Delete the records of a delegation and its credential, which Keystone does not have."""
+    delegations.delete(tx, delegation.id)
+    delegations.delete_credential(tx, delegation.credential_id)
+    work.cancel(tx, REVOKE, delegation.id)
+
+
+def _end_unused(tx: Tx, work: Work, root_id: str) -> None:
+    delegation = delegations.active(tx, root_id)
+    is_used = cloud_objects.any_of_root(tx, root_id) or work.is_pending(tx, LATE_OBJECTS, root_id)
+    if delegation is not None and not is_used:
+        _end(tx, work, delegation)
+
+
+def _end_refused(tx: Tx, work: Work, id: str) -> None:
+    """End a credential that Keystone refuses, with all its delegations."""
+    credential = delegations.find_credential(tx, id, for_update=True)
+    if credential is not None:
+        delegations.save_credential(tx, replace(credential, is_ended=True))
+    for item in delegations.of_credential(tx, id):
+        current = delegations.find(tx, item.id, for_update=True)
+        if current is not None and not current.is_ended:
+            _end(tx, work, current)
+
+
+def _end(tx: Tx, work: Work, delegation: Delegation) -> None:
+    """Revoke a delegation that is no longer needed, or whose stack was not stored."""
+    delegations.save(tx, replace(delegation, is_ended=True))
+    work.defer_once(tx, REVOKE, delegation.id, {"id": delegation.id})
 
 
 def _leave(tx: Tx, delegation: Delegation) -> CloudCredential | None:

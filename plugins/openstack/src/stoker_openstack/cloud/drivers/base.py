@@ -114,10 +114,9 @@ class Run:
         """Store notes; None removes one."""
         self.object = self.store(None, None, _changed(self.progress, progress))
 
-    def record_created(self, external_id: str, observed: Mapping[str, Any], **progress: Any) -> None:
+    def record_created(self, external_id: str, observed: Mapping[str, Any]) -> None:
         """Store the id that the cloud gave the new object."""
-        changed = _changed(self.progress, {SENT_AT: None, **progress})
-        self.object = self.store(external_id, observed, changed)
+        self.object = self.store(external_id, observed, _changed(self.progress, {SENT_AT: None}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +219,8 @@ class Driver:
         """
         return self.noun.find_marked(run.client, run.marker, {"name": run.name}) if self.noun.key else None
 
-    def create(self, run: Run) -> Result:
-        """Send the create request, record its answer, and continue as for an update."""
-        external_id, created = self.request(run)
-        run.record_created(external_id, created)
-        return self.update(run, created)
-
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        """Send the create request; return the id and the representation of the new object."""
+        """Send the create request; return the id and the representation of the new object. ``update`` follows."""
         created = self.noun.create(run.client, self.body(run))
         return str(created[self.noun.id_key]), created
 
@@ -278,7 +271,8 @@ def _ensure(driver: Driver, run: Run) -> Result:
     if observed is None:
         now = run.now().isoformat()
         run.note(**{SENT_AT: now, **({GIVEN_UP: now} if SENT_AT in run.progress else {})})
-        return driver.create(run)
+        external_id, observed = driver.request(run)
+        run.record_created(external_id, observed)
     return driver.update(run, observed)
 
 

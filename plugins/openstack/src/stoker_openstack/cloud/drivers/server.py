@@ -72,11 +72,11 @@ class ServerDriver(Driver):
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         return self.noun.find_marked(run.client, run.marker, {"name": f"^{re.escape(run.name)}$"})
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         server, hints = create_body(run)
+        run.note(**{CREATED: True})
         created = self.noun.create(run.client, server, beside=hints, microversion=microversion(server))
-        run.record_created(created["id"], {**created, "status": "BUILD"}, **{CREATED: True})
-        return Wait(_LIST)
+        return str(created["id"]), {**created, "status": "BUILD"}
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         if observed["status"] == "ERROR" and run.object.observed_generation == 0 and not run.progress.get(CREATED):

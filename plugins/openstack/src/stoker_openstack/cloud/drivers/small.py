@@ -128,14 +128,15 @@ class ContainerDriver(Driver):
         headers = _head(run, run.name)
         return {**headers, "id": run.name} if headers and headers.get(_MARKER) == run.marker.text else None
 
-    def create(self, run: Run) -> Result:
+    def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         _put(run, run.name)
-        created = _head(run, run.name) or {}
-        run.record_created(run.name, created)
-        return Done(created)
+        return run.name, _head(run, run.name) or {}
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        _put(run, run.external_id)
+        if differences(_headers(run), observed):
+            _put(run, run.external_id)
+        if account := texts_of(run.specification.get("stoker:account_headers")):
+            run.client.request(OBJECT_STORE, "POST", "", headers=account)
         return Done(_head(run, run.external_id))
 
     def delete(self, run: Run) -> None:
@@ -150,12 +151,14 @@ def _path(name: str) -> str:
     return f"/{quote(name, safe='')}"
 
 
+def _headers(run: Run) -> dict[str, str]:
+    headers = {**texts_of(run.specification.get("headers")), _MARKER: run.marker.text}
+    return {name.lower(): value for name, value in headers.items()}
+
+
 def _put(run: Run, name: str) -> None:
     """Create the container or change its headers."""
-    headers = {**texts_of(run.specification.get("headers")), _MARKER: run.marker.text}
-    run.client.request(OBJECT_STORE, "PUT", _path(name), headers=headers)
-    if account := texts_of(run.specification.get("stoker:account_headers")):
-        run.client.request(OBJECT_STORE, "POST", "", headers=account)
+    run.client.request(OBJECT_STORE, "PUT", _path(name), headers=_headers(run))
 
 
 def _head(run: Run, name: str) -> dict[str, Any] | None:
