@@ -159,7 +159,7 @@ def main(folder: Path, database: str, url: str, token: str, project_id: str, sta
     os.environ["OS_CLIENT_CONFIG_FILE"] = str(write_clouds(folder, {}))
     store = Store(database, keys=databases.keys)
     credentials = DelegatedCredentials(loaded, store, Work(store), site_id(SECRET))
-    delegations.save_credential = lambda _tx, _made: os.kill(os.getpid(), signal.SIGKILL)
+    delegations.save_credential = lambda _tx, _credential: os.kill(os.getpid(), signal.SIGKILL)
     credentials.delegate(token, project_id, stack_id)
 
 

@@ -207,14 +207,14 @@ class DelegatedCredentials:
 
         new = self._store.write(record)
         try:
-            made = self.ways[wanted.way].create(caller, wanted)
+            credential = self.ways[wanted.way].create(caller, wanted)
         except Refused:
             self._store.write(lambda tx: _drop(tx, self._work, new))
             raise
         except Unavailable:  # Keystone may have created it all the same
             self._store.write(lambda tx: _end(tx, self._work, new))
             raise
-        self._store.write(lambda tx: delegations.save_credential(tx, made))
+        self._store.write(lambda tx: delegations.save_credential(tx, credential))
         return new
 
 
