@@ -87,7 +87,18 @@ def template(mistyped: bool = False) -> dict[str, Any]:
         "cfn_handle": ("OS::Heat::WaitConditionHandle", {"signal_transport": "CFN_SIGNAL"}),
         "login_handle": ("OS::Heat::WaitConditionHandle", {"signal_transport": "HEAT_SIGNAL"}),
         "swift_handle": ("OS::Heat::SwiftSignalHandle", {}),
-        "queue": ("OS::Zaqar::Queue", {"name": "mine"}),
+        "queue": ("OS::Zaqar::Queue", {"name": "mine", "metadata": {"said": {"get_param": "hidden"}}}),
+        "webhook": (
+            "OS::Zaqar::Subscription",
+            {
+                "queue_name": {"get_resource": "queue"},
+                "subscriber": {
+                    "str_replace": {"template": "http://hooks.invalid/P", "params": {"P": {"get_param": "hidden"}}}
+                },
+                "options": {"post_data": {"get_param": "hidden"}},
+                "ttl": 3600,
+            },
+        ),
         "signed": ("OS::Zaqar::SignedQueueURL", {"queue": {"get_resource": "queue"}}),
     }
     resources: dict[str, Any] = {

@@ -5,6 +5,7 @@ stored.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 
 from stoker.model.embedded import Message, Queue, Subscription
 from stoker.store import rows
-from stoker.store.query import execute, scalar, table
+from stoker.store.query import execute, put, scalar, table
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
@@ -120,14 +121,10 @@ def pop_messages(tx: Tx, queue_id: str, limit: int) -> list[Message]:
 
 
 _SUBSCRIPTIONS = Repository(Subscription, "subscriptions", fixed=("queue_id",))
-save_subscription = _SUBSCRIPTIONS.save
-#: Insert a subscription. Return False if the queue has a subscription with this subscriber.
-add_subscription = partial(_SUBSCRIPTIONS.add, unless_exists=True)
 
 _ALIVE = _SUBSCRIPTIONS.select(f"{_HERE} AND id = :id")
-find_subscriber: Callable[[Tx, str, str], Subscription | None] = _SUBSCRIPTIONS.finder(
-    f"{_HERE} AND subscriber = :subscriber"
-)
+_find_subscriber: Callable[[Tx, str, str], Subscription | None] = _SUBSCRIPTIONS.finder(f"{_HERE} AND digest = :digest")
+_set_digest: Callable[[Tx, str, str], None] = put("UPDATE subscriptions SET digest = :digest WHERE id = :id")
 _BY_ID = sql(
     f"SELECT {_SUBSCRIPTIONS.columns}, queues.project_id FROM subscriptions"
     " JOIN queues ON queues.id = subscriptions.queue_id WHERE subscriptions.id = :id AND expires_at > :now"
@@ -148,12 +145,28 @@ delete_subscription: Callable[[Tx, str, str], None] = execute(
     "DELETE FROM subscriptions WHERE queue_id = :queue_id AND id = :id"
 )
 _drop_expired: Callable[[Tx, str, str], None] = execute(
-    "DELETE FROM subscriptions WHERE queue_id = :queue_id AND subscriber = :subscriber AND expires_at <= :now"
+    "DELETE FROM subscriptions WHERE queue_id = :queue_id AND digest = :digest AND expires_at <= :now"
 )
 _drop_some_expired: Callable[[Tx], None] = execute(
     "DELETE FROM subscriptions WHERE seq IN"
     " (SELECT seq FROM subscriptions WHERE expires_at <= :now ORDER BY expires_at LIMIT 10 @for_update @skip_locked)"
 )
+
+
+def add_subscription(tx: Tx, new: Subscription) -> bool:
+    """Insert a subscription. Return False if the queue has a subscription with this subscriber."""
+    return _SUBSCRIPTIONS.add(tx, new, unless_exists=True, digest=_digest(new.subscriber))
+
+
+def save_subscription(tx: Tx, changed: Subscription) -> None:
+    """Write the changeable columns of a subscription."""
+    _set_digest(tx, _digest(changed.subscriber), changed.id)
+    _SUBSCRIPTIONS.save(tx, changed)
+
+
+def find_subscriber(tx: Tx, queue_id: str, subscriber: str) -> Subscription | None:
+    """Return the queue's subscription with this subscriber, or None."""
+    return _find_subscriber(tx, queue_id, _digest(subscriber))
 
 
 def find_subscription(tx: Tx, queue_id: str, id: str, *, for_update: bool = False) -> Subscription | None:
@@ -181,4 +194,8 @@ def subscription_ids(tx: Tx, queue_id: str, *, after: int, upto: int, limit: int
 def trim_subscriptions(tx: Tx, queue_id: str, subscriber: str) -> None:
     """Delete a few expired subscriptions of any queue, and an expired one with this subscriber."""
     _drop_some_expired(tx)
-    _drop_expired(tx, queue_id, subscriber)
+    _drop_expired(tx, queue_id, _digest(subscriber))
+
+
+def _digest(subscriber: str) -> str:
+    return hashlib.sha256(subscriber.encode()).hexdigest()

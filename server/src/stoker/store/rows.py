@@ -74,6 +74,7 @@ ENCRYPTED_COLUMNS: Mapping[str, Collection[str]] = {
     "deployments": ("input_values", "output_values", "changes", "stdout_held", "stderr_held"),
     "messages": ("body",),
     "objects": ("data",),
+    "queues": ("metadata",),
     "remote_objects": ("body", "details"),
     "resources": ("definition", "properties", "metadata", "data"),
     "runs": ("input_values", "output_values", "changes"),
@@ -81,6 +82,7 @@ ENCRYPTED_COLUMNS: Mapping[str, Collection[str]] = {
     "snapshots": ("data",),
     "stacks": ("parameters", "outputs", "source", "previous"),
     "steps": ("definition",),
+    "subscriptions": ("subscriber", "options"),
     "trigger_targets": ("input_values",),
     "triggers": ("config", "input_values"),
 }

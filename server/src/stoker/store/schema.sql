@@ -608,12 +608,14 @@ CREATE TABLE subscriptions (
     seq @serial,
     id varchar(64) NOT NULL UNIQUE,
     queue_id varchar(64) NOT NULL,
-    subscriber varchar(1024) NOT NULL,
+    subscriber text NOT NULL,
+    -- SHA-256 of the subscriber, which may be encrypted.
+    digest varchar(64) NOT NULL,
     ttl bigint NOT NULL,
     options text NOT NULL,
     renewed_at bigint NOT NULL,
     expires_at bigint NOT NULL,
-    UNIQUE (queue_id, subscriber)
+    UNIQUE (queue_id, digest)
 );
 CREATE INDEX ix_subscriptions_expires_at ON subscriptions (expires_at);
 CREATE INDEX ix_subscriptions_queue_id_seq ON subscriptions (queue_id, seq);

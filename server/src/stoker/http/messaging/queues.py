@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -49,7 +50,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     limit, detailed = params.page_size(request), params.flag(request, "detailed")
     marker, part = request.query.get("marker", ""), request.query.get("name", "")
     page = queues.page(tx, request.project, marker=marker, limit=limit, part=part)
-    content: dict[str, Any] = {"queues": [_serialize(queue, detailed=detailed) for queue in page], "links": []}
+    content: dict[str, Any] = {"queues": [_serialize(tx, queue, detailed=detailed) for queue in page], "links": []}
     if params.flag(request, "with_count"):
         content["count"] = queues.count(tx, request.project)
     if page:
@@ -70,7 +71,7 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     Return the queue's metadata. A queue that does not exist is shown with defaults, because its first use creates it.
     """
     queue = params.find_queue(request, tx)
-    return limits.add_defaults(queue.metadata if queue else {})
+    return _show_metadata(tx, queue.metadata if queue else {})
 
 
 @operation(200)
@@ -83,7 +84,7 @@ def patch(request: RequestContext, tx: Tx, body: list[MetadataChange]) -> dict[s
         for change in body
     }
     name = params.queue_name(request)
-    return limits.add_defaults(request.app.messaging.update_metadata(tx, request.project, name, values))
+    return _show_metadata(tx, request.app.messaging.update_metadata(tx, request.project, name, values))
 
 
 @operation(204)
@@ -111,10 +112,16 @@ def _parse_future(text: str, now: datetime) -> datetime:
     return expires
 
 
-def _serialize(queue: Queue, *, detailed: bool) -> dict[str, Any]:
+def _show_metadata(tx: Tx, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a queue with defaults. A template's hidden values in it are redacted."""
+    shown: dict[str, Any] = tx.secrets.redact(limits.add_defaults(metadata))
+    return shown
+
+
+def _serialize(tx: Tx, queue: Queue, *, detailed: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": queue.name, "href": f"/v2/queues/{queue.name}"}
     if detailed:
-        entry["metadata"] = limits.add_defaults(queue.metadata)
+        entry["metadata"] = _show_metadata(tx, queue.metadata)
     return entry
 
 
@@ -127,7 +134,7 @@ def index_subscriptions(request: RequestContext, tx: Tx) -> dict[str, Any]:
         page = queues.page_subscriptions(tx, queue.id, after=after, limit=limit)
     return {
         "subscriptions": [
-            _serialize_subscription(subscription, params.queue_name(request), tx.now) for subscription in page
+            _serialize_subscription(tx, subscription, params.queue_name(request)) for subscription in page
         ],
         "links": params.next_link(request, page[-1].id, ("limit",)) if page else [],
     }
@@ -149,9 +156,8 @@ def create_subscription(request: RequestContext, body: dict[str, Any]) -> Respon
 @operation(200)
 def show_subscription(request: RequestContext, tx: Tx) -> dict[str, Any]:
     queue = params.require(request, params.find_queue(request, tx))
-    return _serialize_subscription(
-        subscription_service.find(tx, queue, request.path["subscription_id"]), queue.name, tx.now
-    )
+    subscription = subscription_service.find(tx, queue, request.path["subscription_id"])
+    return _serialize_subscription(tx, subscription, queue.name)
 
 
 @operation(204, body_optional=True)
@@ -176,13 +182,13 @@ def delete_subscription(request: RequestContext, tx: Tx) -> None:
         queues.delete_subscription(tx, queue.id, request.path["subscription_id"])
 
 
-def _serialize_subscription(subscription: Subscription, queue_name: str, now: datetime) -> dict[str, Any]:
+def _serialize_subscription(tx: Tx, subscription: Subscription, queue_name: str) -> dict[str, Any]:
     return {
         "id": subscription.id,
         "source": queue_name,
-        "subscriber": subscription.subscriber,
+        "subscriber": tx.secrets.redact(subscription.subscriber),
         "ttl": subscription.ttl,
-        "age": int((now - subscription.renewed_at).total_seconds()),
-        "options": subscription.options,
+        "age": int((tx.now - subscription.renewed_at).total_seconds()),
+        "options": tx.secrets.redact(subscription.options),
         "confirmed": False,  # as in a Zaqar that requires no confirmation
     }
