@@ -74,16 +74,6 @@ def test_late_repeated_and_unknown_reports_change_nothing(fleet):
     assert fleet.exact(trigger)["complete"] == 3
 
 
-def test_a_cancelled_trigger_ends_with_its_last_reports(fleet):
-    trigger = fleet.trigger_over(3)
-    running = fleet.running(trigger)
-    for each in running:
-        fleet.deliver(each)
-    fleet.cancel(trigger)
-    assert together(fleet, *(report(each) for each in running)) == ["COMPLETE"] * 3
-    assert fleet.exact(trigger)["cancelled"] == 0
-
-
 def test_a_secret_of_one_run_is_not_redacted_in_another(fleet):
     trigger = fleet.trigger_over(
         2,
