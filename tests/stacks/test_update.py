@@ -6,10 +6,10 @@ import pytest
 
 from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
 from stoker.model.stack import Action
-from stoker.stacks import export, signals
+from stoker.stacks import export
 from stoker.stacks.operations import Options
 from stoker.store import configs
-from support.stacks import find_run, tell
+from support.stacks import tell
 from support.templates import HANDLE, LIVE, config, define, deployment, server, template, wait
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
@@ -86,12 +86,12 @@ def test_a_deployment_whose_config_a_client_deleted_or_spoilt_fails_with_a_reaso
 def test_a_new_update_supersedes_a_running_one(heat):
     stack = complete(heat, BASE)
     stack = heat.update(stack, template({**BASE, "config": config("two")}))
-    stale = heat.entry(heat.resources(stack)["server"].physical_id)["id"]
+    (stale,) = heat.running()
     stack = heat.update(stack, template({**BASE, "config": config("three")}))
     server_id = heat.resources(stack)["server"].physical_id
 
     with pytest.raises(EntityNotFound):
-        heat.store.write(lambda tx: signals.deliver(tx, heat.engine, find_run(tx, server_id, stale), {}))
+        heat.report(stale)
     assert heat.entry(server_id)["config"] == "three"
     assert heat.signal(stack, "d").status == "COMPLETE"
 

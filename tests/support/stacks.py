@@ -15,7 +15,7 @@ from stoker import transports, types
 from stoker.backends.provider import ProviderSite
 from stoker.backends.provider import load as load_provider
 from stoker.backends.remote_heat import RemoteHeatClient
-from stoker.deployments import owners, run_end
+from stoker.deployments import run_end
 from stoker.embedded import EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.stack_users import SignalTokens, StackUsers
 from stoker.messaging import Messaging, SignedUrls
@@ -64,14 +64,6 @@ def values(inputs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def tell(heat: World, stack: Stack, name: str, **details: Any) -> None:
     """Signal a resource with ``details`` only, such as a handle of a wait condition."""
     heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, name, details))
-
-
-def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
-    """Return the deployment of a run. Raises EntityNotFound if the server has no such run, or the run was withdrawn."""
-    deployment = deployments.of_run(tx, server_id, config_id)
-    if deployment is None:
-        raise EntityNotFound.of("Run", config_id)
-    return deployment
 
 
 def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> Platform:
@@ -205,15 +197,13 @@ class World:
         return self.settled(stack.id)
 
     def report(self, deployment: Deployment, **values: Any) -> None:
-        """Report a run as its agent does."""
+        """Report a run as its agent does. Raises EntityNotFound if its server has no such run."""
         details = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
-
-        def apply(tx: Tx) -> None:
-            tx.is_signal = True
-            run = owners.lock(tx, find_run(tx, deployment.server_id, deployment.config_id))
-            run_end.signal(tx, self.engine.env, run, details, self.engine.limits.log_bytes)
-
-        self.store.write(apply)
+        reports = [run_end.Report(deployment.server_id, deployment.config_id, details)]
+        env, limit = self.engine.env, self.engine.limits.log_bytes
+        (result,) = self.store.write(lambda tx: run_end.apply(tx, env, reports, limit))
+        if isinstance(result, EntityNotFound):
+            raise result
         self.work.run(ADVANCE)
 
     def report_all(self, **values: Any) -> None:

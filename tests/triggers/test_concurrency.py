@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import threading
 from collections import Counter
@@ -15,12 +14,10 @@ from hypothesis import strategies as st
 from stoker.deployments import service
 from stoker.deployments.run_end import DEADLINE
 from stoker.model.errors import EntityNotFound, StokerError
-from stoker.stacks import signals
 from stoker.store.open import Store
-from stoker.triggers.lifecycle import GO_ON
 from support.fleet import Fleet
 from support.search import examples
-from support.stacks import find_run, world
+from support.stacks import world
 
 pytestmark = pytest.mark.slow
 
@@ -105,19 +102,16 @@ class Agents:
         try:
             while not self._stop.is_set():
                 for server in self.servers[at :: len(self._threads)]:
-                    for _, body in fleet.world.to_run(server.id):
-                        self._run(fleet, server.id, json.loads(body)["id"], choose)
+                    for deployment, _ in fleet.world.pending(server.id):
+                        self._run(fleet, deployment, choose)
         except Exception as error:
             self.errors.append(error)
 
-    def _run(self, fleet, server_id, config_id, choose):
+    def _run(self, fleet, deployment, choose):
         with self._lock:
-            self.ran[server_id, config_id] += 1
-        said = {"deploy_status_code": 1 if choose.random() < 0.2 else 0}
-        engine = fleet.world.engine
+            self.ran[deployment.server_id, deployment.config_id] += 1
         with contextlib.suppress(EntityNotFound):  # withdrawn meanwhile
-            fleet.world.store.write(lambda tx: signals.deliver(tx, engine, find_run(tx, server_id, config_id), said))
-        fleet.world.work.run(GO_ON)
+            fleet.end(deployment, 1 if choose.random() < 0.2 else 0)
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
