@@ -42,11 +42,13 @@ def test_a_requested_pause_is_spread_and_never_shortened() -> None:
 def test_output_and_progress_of_a_run_pause(tmp_path: Path) -> None:
     (tmp_path / "progress").write_text("50 half\n")
     with answering(lambda _: Said(429, headers={"Retry-After": "100"})) as there:
-        live = Live(Channel(Config(there.url, "s", "key")), "c1", tmp_path, {}, 1024)
+        channel = Channel(Config(there.url, "s", "key"))
+        live = Live(channel, "c1", tmp_path, {}, 1024)
         until(lambda: len(there.asked) >= 1)
         live.end({})
         assert live.over
         assert len(there.asked) == 1
+        channel.close()
 
 
 class _Time:
