@@ -183,6 +183,8 @@ class Server:
             return _error(401, "the key is unknown")
         if self.answers.get(kind):
             return _error(self.answers[kind].pop(0), "told to")
+        if kind == "approval":  # the self-test of a new program asks for it
+            return Said(200, {"status": "APPROVED"})
         if kind == "document":
             return self._poll(asked)
         if kind == "facts":
