@@ -36,6 +36,9 @@ def test_a_stack_is_found_by_name_id_and_both(site, stoker, client):
         assert json.loads(stoker("stack", "show", ref, "-o", "json").out)["id"] == stack["id"]
         for command in ("resources", "events", "template"):
             assert stoker("stack", command, ref).code == 0
+    unwritten = stoker("stack", "graph", "web", "--format", "dot", "--output-file", "gone/g.dot")
+    error = "stoker: cannot write gone/g.dot (named by --output-file): No such file or directory\n"
+    assert (unwritten.code, unwritten.err) == (2, error)
     client.stacks.show("web", outputs=False)
     assert site.calls[-1][1].count("resolve_outputs") == 1, "a redirect is followed once"
     head, row = stoker("stack", "list").out.splitlines()

@@ -13,6 +13,7 @@ REFUSED = [
     ("stack update web -t web.yaml --clear-parameter x", "--clear-parameter needs --existing"),
     ("stack update web -t web.yaml --on-servers", "--on-servers needs --dry-run"),
     ("stack delete web", "use --yes"),
+    ("stack abandon web --output-file gone/left", "cannot write gone/left (named by --output-file): No such file"),
     ("config create x -f web.yaml -i a:nonsense", "'nonsense' is not one of the types"),
     ("config create x -f web.yaml --definition list.yaml", "has the sections"),
     ("config create x -f web.yaml --definition web.yaml", "has the sections"),

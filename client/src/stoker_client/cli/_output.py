@@ -7,17 +7,20 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import wraps
 from itertools import zip_longest
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from stoker_client.cli import _table
+from stoker_client.errors import BadInput
 from stoker_client.terminal import clean_for, escape_controls, has_controls, show_line
 
 if TYPE_CHECKING:
@@ -142,6 +145,15 @@ def echo(text: str = "", *, nl: bool = True, err: bool = False, raw: bool = Fals
 def emit_bytes(content: bytes) -> None:
     """Print bytes unchanged, for files and pipes."""
     click.echo(content, nl=False)
+
+
+@contextmanager
+def explaining_write_errors(path: Path, what: str) -> Iterator[None]:
+    """Raise BadInput for a file that cannot be written. ``what`` names the option in errors."""
+    try:
+        yield
+    except OSError as problem:
+        raise BadInput(f"cannot write {path} (named by {what}): {problem.strerror}") from problem
 
 
 def emit_list(

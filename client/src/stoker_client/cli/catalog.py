@@ -11,9 +11,8 @@ import click
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import read_text
-from stoker_client.cli._output import Output, emit_list, emit_one, emit_value, output_option
+from stoker_client.cli._output import Output, emit_list, emit_one, emit_value, explaining_write_errors, output_option
 from stoker_client.cli._session import Batch, Session
-from stoker_client.errors import BadInput
 
 _CATALOG_COLUMNS = ("name", "version", "origin", "description")
 _CATALOG_FIELDS = (
@@ -118,9 +117,7 @@ def show_hook(session: Session, hook: str, file: Path | None, output: Output) ->
     """Show a version of a stored hook, or write its content to a file."""
     details = session.client.hooks.show(hook)
     if file is not None:
-        try:
+        with explaining_write_errors(file, "--file"):
             file.write_bytes(base64.b64decode(details["content"]))
-        except OSError as problem:
-            raise BadInput(f"cannot write {file} (named by --file): {problem.strerror}") from problem
     fields = ("name", "version", "description", "sha256", "size", "public", "created_by", "creation_time")
     emit_one(output, details, fields)

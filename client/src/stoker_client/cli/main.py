@@ -16,7 +16,16 @@ import click
 from click.shell_completion import get_completion_class
 
 from stoker_client.cli._groups import Group
-from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option, wants_color
+from stoker_client.cli._output import (
+    Output,
+    echo,
+    emit_list,
+    emit_one,
+    explaining_write_errors,
+    list_options,
+    output_option,
+    wants_color,
+)
 from stoker_client.cli._session import FAILED, INTERRUPTED, MEANINGS, Session, exit_code
 from stoker_client.errors import BadInput, ClientError, Refused
 
@@ -152,14 +161,12 @@ def examples(directory: Path) -> None:
 
 def _write(target: Path, content: bytes) -> None:
     """Raises BadInput if the file exists with other content, or cannot be written."""
-    try:
+    with explaining_write_errors(target, "DIRECTORY"):
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
             target.write_bytes(content)
         elif target.read_bytes() != content:
             raise BadInput(f"{target} exists with other content: remove it, or name another directory")
-    except OSError as problem:
-        raise BadInput(f"cannot write {target}: {problem.strerror}") from problem
 
 
 @stoker.command

@@ -21,6 +21,7 @@ from stoker_client.cli._output import (
     emit_list,
     emit_one,
     emit_value,
+    explaining_write_errors,
     list_options,
     output_option,
     printable,
@@ -32,7 +33,6 @@ from stoker_client.client import Client
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Stack
 from stoker_client.stacks import Operation, follow_events, read_events
-from stoker_client.terminal import escape_controls
 
 stack = Group(commands=[create, preview, update])
 
@@ -90,24 +90,29 @@ _add_action("suspend", "Suspend stacks: run their deployments for this action.")
 _add_action("resume", "Resume suspended stacks.")
 
 
+_FILE = "--output-file"
+_file_option = click.option(
+    _FILE, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file to write."
+)
+
+
 @stack.command("abandon")
 @click.argument("stack")
-@click.option(
-    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="A file for the data."
-)
+@_file_option
 @click.pass_obj
 def abandon(session: Session, stack: str, output_file: Path | None) -> None:
     """Delete a stack and keep its resources.
 
     Prints the data that `stack adopt` needs; --output-file writes the data to a file.
     """
-    if output_file is not None:
-        output_file.touch(mode=0o600)  # fail before the stack is abandoned if the file cannot be written
-    text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
     if output_file is None:
-        echo(escape_controls(text))
-    else:
-        output_file.write_text(text + "\n")
+        emit_data("json", session.client.stacks.abandon(stack))
+        return
+    with explaining_write_errors(output_file, _FILE):  # fail before the stack is abandoned
+        output_file.touch(mode=0o600)
+    text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
+    with explaining_write_errors(output_file, _FILE):
+        output_file.write_text(f"{text}\n")
 
 
 @stack.command("adopt")
@@ -203,9 +208,7 @@ def export(session: Session, stack: str) -> None:
 @click.option(
     "--nested-depth", type=click.IntRange(min=0), default=0, metavar="N", help="Levels of nested stacks to include."
 )
-@click.option(
-    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file to write."
-)
+@_file_option
 @click.pass_obj
 def graph(session: Session, stack: str, form: str, nested_depth: int, output_file: Path | None) -> None:
     """Draw a stack's resources with their servers, dependencies, states and times."""
@@ -216,7 +219,8 @@ def graph(session: Session, stack: str, form: str, nested_depth: int, output_fil
         text = graph_renderer.dot(graph)
         drawing = text.encode() if form == "dot" else graph_renderer.draw(text, form)
     if output_file is not None:
-        output_file.write_bytes(drawing)
+        with explaining_write_errors(output_file, _FILE):
+            output_file.write_bytes(drawing)
     elif form == "png" and sys.stdout.isatty():
         raise click.UsageError("an image is not for a terminal: name a file with --output-file")
     else:

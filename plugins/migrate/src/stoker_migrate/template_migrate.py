@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from stoker_client.cli._output import Output, echo, emit_list, list_options
+from stoker_client.cli._output import Output, echo, emit_list, explaining_write_errors, list_options
 from stoker_client.errors import BadInput
 from stoker_migrate.template.files import migrate_files
 
@@ -38,7 +38,5 @@ def _write(files: Mapping[Path, str], *, force: bool) -> None:
         if path.exists() and not force:
             raise BadInput(f"{path} exists: use --force to replace it")
     for path, text in files.items():
-        try:
+        with explaining_write_errors(path, "--output-file"):
             path.write_text(text)
-        except OSError as problem:
-            raise BadInput(f"cannot write {path}: {problem.strerror}") from problem
