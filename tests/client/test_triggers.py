@@ -148,7 +148,7 @@ def test_cancel_retry_and_delete_send_their_requests(site, stoker):
     path = f"/software_triggers/{id_}"
 
     assert stoker("trigger", "cancel", id_).code == 0
-    assert site.bodies[-1] == ("POST", f"{path}/cancel", {})
+    assert site.bodies[-1] == ("POST", f"{path}/cancel", {"force": False})
     refused = stoker("trigger", "delete", "--yes", id_)
     assert (refused.code, "cancel it first" in refused.err) == (5, True)
     assert stoker("trigger", "cancel", id_, "--force").code == 0

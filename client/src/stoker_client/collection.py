@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 from stoker_client.errors import Ambiguous, BadAnswer, BadInput, NotFound
+from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -42,6 +43,8 @@ class ReadOnlyCollection(Generic[Object]):
     has_pages: bool = False
     #: Whether the service also finds an object by its name, so that only other references need the list.
     finds_names: bool = False
+    #: Parameters of each request for one object or for the list.
+    query: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.key = self.key or self.noun
@@ -51,6 +54,7 @@ class ReadOnlyCollection(Generic[Object]):
         """
         Return the objects, in the order of the service, or the first ``limit`` ones. ``query``: filters of the API.
         """
+        query = {**self.query, **query}
         if not self.has_pages:
             return part(self.wire.get(self.path, query), self.plural)[:limit]
         size = min(limit or self.page_size, self.page_size)
@@ -69,7 +73,7 @@ class ReadOnlyCollection(Generic[Object]):
 
     def show(self, ref: str, *, patient: bool = False, **query: Any) -> Object:
         """Return one object. ``patient`` waits for a service that restarts. Raises NotFound or Ambiguous."""
-        return self._one(self._at(ref, lambda path: self.wire.get(path, query, patient=patient)))
+        return self._one(self._at(ref, lambda path: self.wire.get(path, {**self.query, **query}, patient=patient)))
 
     def _act(self, ref: str, action: str, body: Mapping[str, Any] | None = None) -> Any:
         """Request an action on an object. Return the answer."""
@@ -118,6 +122,32 @@ class Collection(ReadOnlyCollection[Object]):
 
     def _wrap(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {self.key: body} if self.wraps_body else body
+
+
+class RunCollection(Collection[Object]):
+    """Objects with runs, which can be cancelled and followed."""
+
+    def cancel(self, ref: str, *, force: bool = False) -> Object:
+        """
+        Cancel an object: runs that have not begun never begin, active ones are stopped.
+
+        With ``force``, runs end without a confirmation from their agents.
+        """
+        return self._one(self._act(ref, "cancel", {"force": force}))
+
+    def events(self, ref: str, kinds: Sequence[str] = (), cursor: str = "") -> Iterator[Event]:
+        """
+        Yield events until the object has ended: of a deployment ``log``, ``progress`` and ``status``, of a trigger
+        ``target``, ``log`` and ``trigger``, and finally ``end``.
+
+        ``kinds`` selects some of them, or compact targets, ``state``. The stream continues after ``cursor``, which is
+        that of a page of a log.
+        """
+        return follow(self.wire, [f"{self.noun}:{self.find_id(ref)}"], kinds, cursor)
+
+    def follow_logs(self, ref: str, cursor: str = "") -> Iterator[Any]:
+        """Yield the log after ``cursor`` and new chunks until the object has ended."""
+        return (event.json() for event in self.events(ref, ["log"], cursor) if event.name == "log")
 
 
 class Versions(Collection[Anything]):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Anything, Collection, choose, is_id, part
+from stoker_client.collection import Anything, Collection, RunCollection, choose, is_id, part
 from stoker_client.errors import BadInput, NotFound
 from stoker_client.servers import Servers
 from stoker_client.shapes import Deployment, LogChunk, Run
 from stoker_client.stacks import Stacks
-from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -44,11 +43,12 @@ class Configs(Collection[Anything]):
             return
 
 
-class Deployments(Collection[Deployment]):
-    """Software deployments. ``ref`` may also be ``STACK/RESOURCE``."""
+class Deployments(RunCollection[Deployment]):
+    """Software deployments, with the names of what they belong to. ``ref`` may also be ``STACK/RESOURCE``."""
 
     def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, "/software_deployments", "deployment", key="software_deployment")
+        query = {"names": "true"}
+        super().__init__(wire, "/software_deployments", "deployment", key="software_deployment", query=query)
 
     def all(self, *, limit: int | None = None, server: str | None = None, **query: Any) -> list[Deployment]:
         """
@@ -57,7 +57,7 @@ class Deployments(Collection[Deployment]):
         Filters: ``config`` (a name or an id), ``status``, and ``contains``, a part of the config's name.
         """
         server_id = None if server is None else Servers(self.wire).find_id(server)
-        return super().all(limit=limit, server_id=server_id, names="true", **query)
+        return super().all(limit=limit, server_id=server_id, **query)
 
     def find_id(self, ref: str) -> str:
         """Return the id of a deployment. Raises NotFound or Ambiguous."""
@@ -77,10 +77,6 @@ class Deployments(Collection[Deployment]):
             )
         return str(resource.get("physical_resource_id"))
 
-    def show(self, ref: str, *, patient: bool = False, **_: object) -> Deployment:
-        """Return one deployment, with the names of what it belongs to."""
-        return super().show(ref, patient=patient, names="true")
-
     def delete(self, ref: str, *, force: bool = False) -> None:
         """
         Delete a deployment. Its derived config remains until ``Configs.delete_derived``.
@@ -93,10 +89,6 @@ class Deployments(Collection[Deployment]):
     def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""
         return part(self._at(id_, lambda path: self.wire.get(f"{path}/runs")), "runs")
-
-    def cancel(self, id_: str, *, force: bool = False) -> Deployment:
-        """Cancel the active run. With ``force``, the run ends without a confirmation from its agent."""
-        return self._one(self._act(id_, "cancel", {"force": True} if force else {}))
 
     def retry(self, id_: str) -> Deployment:
         """Run a failed deployment again, with the same id."""
@@ -117,18 +109,6 @@ class Deployments(Collection[Deployment]):
     def stream_bytes(self, id_: str, stream: str, run: str | None = None) -> bytes:
         """Return the stored bytes of ``stdout`` or ``stderr``, of the run with the config ``run`` or of the newest."""
         return self._at(id_, lambda path: self.wire.get_bytes(f"{path}/logs/{stream}", {"run": run}))
-
-    def events(self, id_: str, kinds: Sequence[str] = (), cursor: str = "") -> Iterator[Event]:
-        """
-        Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``.
-
-        ``kinds`` selects some of them, and the stream continues after ``cursor``, which is that of a page of the log.
-        """
-        return follow(self.wire, [f"deployment:{self.find_id(id_)}"], kinds, cursor)
-
-    def follow_logs(self, id_: str, cursor: str = "") -> Iterator[LogChunk]:
-        """Yield the log after ``cursor`` and new chunks until the deployment ends."""
-        return (event.json() for event in self.events(id_, ["log"], cursor) if event.name == "log")
 
     def wait(self, id_: str) -> None:
         """Return when the run has ended."""

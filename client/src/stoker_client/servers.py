@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ class Servers(Collection[Server]):
     """
     The servers of the project, oldest first. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``.
 
-    Filters: ``selector``, ``status``, ``name`` (names or patterns).
+    Filters: ``selector``, ``status``, ``name`` (names or patterns). A change of ``labels`` removes those with the value
+    None; the ``policy`` None restores that of the site.
     """
 
     page_size = 1000
@@ -91,14 +92,6 @@ class Servers(Collection[Server]):
     def reject(self, ref: str) -> None:
         """Delete a server that waits for approval."""
         self._act(ref, "reject")
-
-    def label(self, ref: str, labels: Mapping[str, str | None]) -> Server:
-        """Set labels, and remove labels with the value None."""
-        return self.change(ref, {"labels": dict(labels)})
-
-    def set_policy(self, ref: str, policy: Any) -> Server:
-        """Set the server's policy. None restores the site's policy."""
-        return self.change(ref, {"policy": policy})
 
 
 _PLAIN = re.compile(r"[^\s()]+")

@@ -6,12 +6,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Anything, Collection, choose, is_id, iterate_pages, part
+from stoker_client.collection import Anything, RunCollection, choose, is_id, iterate_pages, part
 from stoker_client.errors import NotFound
 from stoker_client.results import exit_code
 from stoker_client.shapes import LogChunk, OutputGroup, Target, Trigger
 from stoker_client.stacks import Stacks
-from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
     from stoker_client.deployments import Deployments
@@ -38,7 +37,7 @@ def body(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-class Triggers(Collection[Trigger]):
+class Triggers(RunCollection[Trigger]):
     """Triggers, newest first. A name means the last retry of its trigger."""
 
     def __init__(self, wire: Wire) -> None:
@@ -84,29 +83,9 @@ class Triggers(Collection[Trigger]):
         answer = self._at(ref, lambda path: self.wire.get(f"{path}/output_groups", {"status": status}))
         return part(answer, "output_groups"), part(answer, "total")
 
-    def cancel(self, id_: str, *, force: bool = False) -> Trigger:
-        """
-        Cancel a trigger: pending runs never begin, active ones are stopped.
-
-        With ``force``, runs end without a confirmation from their agents.
-        """
-        return self._one(self._act(id_, "cancel", {"force": True} if force else {}))
-
     def retry(self, id_: str, *, only_failed: bool = True) -> Trigger:
         """Create the same trigger again, for the servers on which it failed or was cancelled, or for all."""
         return self._one(self._act(id_, "retry", {"only_failed": only_failed}))
-
-    def events(self, id_: str, kinds: Sequence[str] = ()) -> Iterator[Event]:
-        """
-        Yield events until the trigger ends: ``target``, ``log``, ``trigger``, and finally ``end``.
-
-        ``kinds`` selects some of them, or ``state``: compact targets.
-        """
-        return follow(self.wire, [f"trigger:{self.find_id(id_)}"], kinds)
-
-    def follow_logs(self, id_: str) -> Iterator[TriggerLog]:
-        """Yield the log so far and new chunks until the trigger ends."""
-        return (event.json() for event in self.events(id_) if event.name == "log")
 
 
 def _without_retried(triggers: Sequence[Trigger]) -> list[Trigger]:
@@ -169,9 +148,7 @@ class Watch:
 
     def logs(self) -> Iterator[TriggerLog]:
         """Yield the output until the trigger ends; then store the end of the trigger, and of all targets."""
-        for event in self._triggers.events(self._id, ("log",)):
-            if event.name == "log":
-                yield event.json()
+        yield from self._triggers.follow_logs(self._id)
         deque(self._all(), maxlen=0)
 
     def _all(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:

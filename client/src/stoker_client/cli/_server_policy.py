@@ -85,10 +85,10 @@ def policy(
     changes = bool(files or options or clear)
     if changes and not one_of(bool(files), bool(options), clear):
         raise click.UsageError("give a file, or options, or --clear")
-    policy = None if clear else options or (_read(files[0]) if files else None)
+    body = {"policy": None if clear else options or (_read(files[0]) if files else None)}
     servers = session.client.servers
     with Batch() as batch:
-        results = batch.each(chosen, lambda ref: servers.set_policy(ref, policy) if changes else servers.show(ref))
+        results = batch.each(chosen, lambda ref: servers.change(ref, body) if changes else servers.show(ref))
         if chosen == refs and results:
             emit_one(output, {name: results[0].get(name) for name in _FIELDS})
         elif changes:

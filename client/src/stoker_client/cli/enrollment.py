@@ -139,7 +139,7 @@ def _enroll_one(
     again = {name: True for name in ("again", "rerun") if choice[name]}
     answer = session.client.servers.enroll(choice["name"], **options, **again)
     if labels:
-        answer["server"] = session.client.servers.label(answer["server"]["id"], labels)
+        answer["server"] = session.client.servers.change(answer["server"]["id"], {"labels": labels})
     return answer
 
 

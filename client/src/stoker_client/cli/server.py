@@ -106,17 +106,18 @@ def label(session: Session, words: Sequence[str], selector: str | None, output: 
       stoker server label --label role=web site=vienna
     """
     refs, changes = _split(words, named=not selector)
+    labels = {"labels": changes}
     servers = session.client.servers
     chosen = chosen_servers(session, refs, selector)
     if chosen != refs or len(chosen) > 1:
         if not changes:
             raise click.UsageError("give at least one change: NAME=VALUE or NAME-")
         with Batch() as batch:
-            for name in batch.each(chosen, lambda ref: servers.label(ref, changes)["name"]):
+            for name in batch.each(chosen, lambda ref: servers.change(ref, labels)["name"]):
                 echo(f"server {name} labeled")
         return
     [ref] = chosen
-    has = (servers.label(ref, changes) if changes else servers.show(ref)).get("labels") or {}
+    has = (servers.change(ref, labels) if changes else servers.show(ref)).get("labels") or {}
     rows = [{"label": name, "value": value} for name, value in sorted(has.items())]
     emit_list(output, rows, ("label", "value"), data=has)
 
