@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+import threading
+import time
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from stoker_client.cli._adhoc import Limit, report_absence, run_script
+from stoker_client import triggers
+from stoker_client.cli._fold import fold_names, print_groups
+from stoker_client.cli._logs import LogPrinter
 from stoker_client.cli._options import (
     choose_servers,
     link_option,
     pair,
+    print_link,
     read_text,
     rollout_options,
     selector_option,
 )
-from stoker_client.cli._output import raw_option
-from stoker_client.cli._session import Session
+from stoker_client.cli._output import echo, raw_option
+from stoker_client.cli._runs import run_of, summarize_changes
+from stoker_client.cli._session import TIMED_OUT, Session
+from stoker_client.cli._wait import FOR_AGENT, describe_failure, trigger_failure
+from stoker_client.client import Client, connect
+from stoker_client.errors import ClientError
+from stoker_client.shapes import Server, Target
+from stoker_client.triggers import COMPLETE, Watch
 
 _COMMAND = "stoker.run.command"
 _SHEBANG = "#!/bin/sh\n"
+#: Seconds after which it is reported that a run has not begun.
+_SOON = 3.0
 
 
 class RunCommand(click.Command):
@@ -93,11 +109,27 @@ def run(
     """
     refs, words = _split(servers, click.get_current_context().meta.get(_COMMAND), selector, file)
     script = _script(words, file)
-    targets = choose_servers(session.client, refs, selector)
-    limit = Limit(wait_timeout)
-    report_absence(targets, limit)
+    client = session.client
+    targets = choose_servers(client, refs, selector)
+    limit = _StartLimit(session, targets, wait_timeout)
+    limit.report_absence()
     body = {"name": name, "input_values": dict(inputs), "timeout": timeout, **rollout}
-    return run_script(session, targets, script, body, limit, keep=keep, fold=fold, link=link, raw=raw)
+    config_id, id_ = _start(client, targets, script, body)
+    if link:
+        print_link(session, "triggers", id_)
+    with _naming_remains(id_, config_id):
+        with limit.applied(id_):
+            watch = _follow(client, id_, is_several=len(targets) > 1, fold=fold, raw=raw)
+        if fold:
+            print_groups(*client.triggers.output_groups(id_), shows_diff=False)
+    _report(client, watch, limit.overdue)
+    if keep:
+        echo(f"stoker: kept: trigger {id_}, config {config_id}", err=True)
+    else:
+        client.triggers.delete(id_)
+        client.configs.delete(config_id)
+    unsuccessful = {target.get("deployment_id") for target in watch.targets if target["status"] != COMPLETE}
+    return TIMED_OUT if unsuccessful and unsuccessful <= limit.overdue else watch.exit_code
 
 
 def _split(
@@ -119,3 +151,145 @@ def _script(command: Sequence[str], file: str | None) -> str:
         return f"{_SHEBANG}{command[0] if len(command) == 1 else shlex.join(command)}\n"
     script = read_text(file, "--file")
     return script if script.startswith("#!") else _SHEBANG + script
+
+
+def _start(client: Client, servers: Sequence[Server], script: str, body: Mapping[str, Any]) -> tuple[str, str]:
+    """
+    Create the config and the trigger, and return their ids. If the trigger is refused, the config is deleted.
+
+    The ``input_values`` of ``body`` are the script's environment variables.
+    """
+    declared = [{"name": name} for name in body["input_values"]]
+    config = client.configs.create({"name": body["name"], "group": "script", "config": script, "inputs": declared})
+    ids = [server["id"] for server in servers]
+    try:
+        return config["id"], client.triggers.create(triggers.body(config_id=config["id"], servers=ids, **body))["id"]
+    except BaseException:
+        client.configs.delete(config["id"])
+        raise
+
+
+def _follow(client: Client, id_: str, *, is_several: bool, fold: bool, raw: bool) -> Watch:
+    """Wait until the trigger ends, and print the output meanwhile unless ``fold``."""
+    watch = Watch(client.triggers, id_)
+    output = watch.logs()
+    if fold:
+        deque(output, maxlen=0)
+    else:
+        LogPrinter("table", name_of=watch.labels.of if is_several else None, raw=raw).all(output)
+    return watch
+
+
+@contextmanager
+def _naming_remains(id_: str, config_id: str) -> Iterator[None]:
+    """After an error, print that the trigger continues, and which commands show, end and remove it."""
+    try:
+        yield
+    except BaseException:
+        echo(
+            f"stoker: trigger {id_} continues: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel"
+            f" {id_}` ends it, `stoker trigger delete {id_}` and `stoker config delete {config_id}` remove it",
+            err=True,
+        )
+        raise
+
+
+class _StartLimit:
+    """
+    The time within which runs must begin: ``seconds``, or 0 for no limit.
+
+    While the trigger is followed, a thread reports which runs have not begun, and cancels them after the limit.
+    """
+
+    def __init__(self, session: Session, servers: Sequence[Server], seconds: int) -> None:
+        self._session = session
+        self._servers = servers
+        self._seconds = seconds
+        self._end = time.monotonic() + (seconds or math.inf)
+        self._is_over = threading.Event()
+        #: The deployments of the cancelled runs.
+        self.overdue: set[str] = set()
+
+    def __str__(self) -> str:
+        return f"for {self._seconds} s at most (--wait-timeout)" if self._seconds else "as long as it takes"
+
+    def report_absence(self) -> None:
+        """Print which servers are not online, and that the run waits for them."""
+        for server in self._servers:
+            if server["status"] != "ONLINE":
+                seen = f" (last seen {server['last_seen']})" if server.get("last_seen") else ""
+                echo(f"stoker: {server['name']} is {server['status']}{seen}: waiting for its agent, {self}", err=True)
+
+    @contextmanager
+    def applied(self, id_: str) -> Iterator[None]:
+        """Meanwhile, apply the limit to the runs of a trigger."""
+        threading.Thread(target=self._apply, args=(id_,), daemon=True).start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+
+    def _apply(self, id_: str) -> None:
+        try:
+            if not self._is_over.wait(min(_SOON, self._left() / 2)):
+                with connect(self._session.cloud) as client:  # another thread cannot use the session's connection
+                    self._report(client, id_)
+            if not self._is_over.wait(min(self._left(), threading.TIMEOUT_MAX)):
+                with connect(self._session.cloud) as client:
+                    self._cancel(client, id_)
+        except ClientError as problem:
+            echo(f"stoker: {problem}", err=True)
+
+    def _left(self) -> float:
+        return max(self._end - time.monotonic(), 0)
+
+    def _report(self, client: Client, id_: str) -> None:
+        """Print why runs have not begun, each reason with its servers, without those that ``report_absence`` prints."""
+        names: dict[str, list[str]] = {}
+        for target, reason in self._find_waiting(client, id_):
+            if not reason.isupper():
+                names.setdefault(reason, []).append(_server_of(target))
+        for reason, servers in names.items():
+            echo(f"stoker: not started on {fold_names(servers)}: {reason}; waiting {self}", err=True)
+
+    def _cancel(self, client: Client, id_: str) -> None:
+        for target, reason in self._find_waiting(client, id_):
+            deployment_id, words = str(target.get("deployment_id")), f"within {self._seconds} s ({reason})"
+            echo(f"stoker: nothing ran on {_server_of(target)} {words}; its run is cancelled", err=True)
+            self.overdue.add(deployment_id)  # first, because the trigger may end before the cancellation returns
+            client.deployments.cancel(deployment_id, force=True)
+
+    def _find_waiting(self, client: Client, id_: str) -> Iterator[tuple[Target, str]]:
+        """Yield the targets that no agent has begun, each with the reason, without those that wait for their turn."""
+        statuses = {server["id"]: server["status"] for server in self._servers}  # when the command began
+        for target in client.triggers.show(id_).get("targets") or []:
+            run = run_of(target)
+            if target["status"] != "IN_PROGRESS" or run.get("delivered_time") or run.get("end_time"):
+                continue
+            reason = client.deployments.show(str(target.get("deployment_id")))["status_reason"] or FOR_AGENT
+            if reason == FOR_AGENT:
+                status = statuses[target["server_id"]]
+                reason = "the agent is busy or has stopped" if status == "ONLINE" else status
+            yield target, reason
+
+
+def _server_of(target: Target) -> str:
+    return target.get("server_name") or target["server_id"]
+
+
+def _report(client: Client, watch: Watch, overdue: Collection[str]) -> None:
+    """Print what the runs changed, and the failures that a script's output and exit code do not explain."""
+    is_several = len(watch.targets) > 1
+    for target in watch.targets:
+        if changes := summarize_changes(run_of(target)):
+            echo(f"stoker: {watch.labels.of(target)}: {changes}", err=True)
+        is_explained = target.get("deployment_id") in overdue or (not is_several and _has_code(target))
+        if target["status"] not in ((COMPLETE, "CANCELLED") if is_several else (COMPLETE,)) and not is_explained:
+            echo(f"stoker: {describe_failure(client, watch, target)}", err=True)
+    if is_several and (line := trigger_failure(watch)):
+        echo(f"stoker: {line}", err=True)
+
+
+def _has_code(target: Target) -> bool:
+    """Whether the run failed because of its script's exit code."""
+    return (target.get("status_reason") or "").startswith("deploy_status_code : ")
