@@ -21,13 +21,9 @@ NAMES = {
     "GraphNode": "GraphNode",
     "OutputChunk": "LogChunk",
     "OutputGroup": "OutputGroup",
-    "ResourceChange": "Change",
     "RunChange": "RunChange",
     "ShownCheck": "Check",
-    "ShownServer": "Server",
-    "SoftwareDeployment": "Deployment",
     "SoftwareTrigger": "Trigger",
-    "StackDetail": "Stack",
     "StackResource": "Resource",
     "TriggerTarget": "Target",
 }

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import ReadOnlyCollection, part
-from stoker_client.shapes import Check, Deployment
+from stoker_client.collection import Anything, ReadOnlyCollection, part
+from stoker_client.shapes import Check
 from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Checks(ReadOnlyCollection[Check]):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/checks", "check", id_key="deployment_id", has_pages=True)
 
-    def repair(self, deployment_id: str) -> Deployment:
+    def repair(self, deployment_id: str) -> Anything:
         """Run a deployment that has drifted again, and return it."""
         return part(self._act(deployment_id, "repair", {}), "software_deployment")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stoker_client.collection import Anything, Collection, RunCollection, choose, is_id, part
 from stoker_client.errors import BadInput, NotFound
 from stoker_client.servers import Servers
-from stoker_client.shapes import Deployment, LogChunk, Run
+from stoker_client.shapes import LogChunk, Run
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ class Configs(Collection[Anything]):
             return
 
 
-class Deployments(RunCollection[Deployment]):
+class Deployments(RunCollection[Anything]):
     """Software deployments, with the names of what they belong to. ``ref`` may also be ``STACK/RESOURCE``."""
 
     def __init__(self, wire: Wire) -> None:
         query = {"names": "true"}
         super().__init__(wire, "/software_deployments", "deployment", key="software_deployment", query=query)
 
-    def all(self, *, limit: int | None = None, server: str | None = None, **query: Any) -> list[Deployment]:
+    def all(self, *, limit: int | None = None, server: str | None = None, **query: Any) -> list[Anything]:
         """
         Return the deployments of the project, or of one server, oldest first.
 
@@ -90,7 +90,7 @@ class Deployments(RunCollection[Deployment]):
         """Return all runs of a deployment, newest first."""
         return part(self._at(id_, lambda path: self.wire.get(f"{path}/runs")), "runs")
 
-    def retry(self, id_: str) -> Deployment:
+    def retry(self, id_: str) -> Anything:
         """Run a failed deployment again, with the same id."""
         return self._one(self._act(id_, "retry", {}))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import Anything, Collection, is_pattern, part
 from stoker_client.errors import NotFound
-from stoker_client.shapes import Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _REFS = 50
 
 
-class Servers(Collection[Server]):
+class Servers(Collection[Anything]):
     """
     The servers of the project, oldest first. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``.
 
@@ -38,13 +37,13 @@ class Servers(Collection[Server]):
     def _needs_list(self, ref: str) -> bool:
         return "/" in ref or super()._needs_list(ref)
 
-    def find(self, refs: Sequence[str]) -> list[Server]:
+    def find(self, refs: Sequence[str]) -> list[Anything]:
         """
         Return the servers of several references, each server once.
 
         A pattern such as ``web*`` stands for all servers whose names match. Raises NotFound, and Ambiguous.
         """
-        servers: dict[str, Server] = {}
+        servers: dict[str, Anything] = {}
         for start in range(0, len(refs), _REFS):
             some = refs[start : start + _REFS]
             listed = self._list_named(some)
@@ -59,7 +58,7 @@ class Servers(Collection[Server]):
                 servers.update({server["id"]: server for server in matching})
         return list(servers.values())
 
-    def _list_named(self, refs: Sequence[str]) -> list[Server]:
+    def _list_named(self, refs: Sequence[str]) -> list[Anything]:
         """Return the servers with these names, patterns or ids; none for a single one, which ``show`` finds."""
         if len(refs) == 1 and not is_pattern(refs[0]):
             return []
@@ -85,7 +84,7 @@ class Servers(Collection[Server]):
         part(part(answer, "enrollment"), "command")
         return answer
 
-    def approve(self, ref: str) -> Server:
+    def approve(self, ref: str) -> Anything:
         """Approve a server that waits for it."""
         return self._one(self._act(ref, "approve"))
 

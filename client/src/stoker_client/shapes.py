@@ -9,27 +9,6 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
-class Change(TypedDict, total=False):
-    resource_name: str
-    resource_type: str
-    resource_action: str
-    resource_status: str
-    resource_status_reason: str
-    resource_identity: dict[str, Any]
-    stack_identity: dict[str, Any]
-    stack_name: str
-    physical_resource_id: str | None
-    creation_time: str | None
-    updated_time: str | None
-    description: str
-    metadata: dict[str, Any]
-    attributes: dict[str, Any]
-    required_by: list[str]
-    properties: dict[str, Any]
-    changed_properties: list[str]
-    previous_properties: dict[str, Any]
-
-
 class Check(TypedDict, total=False):
     """`pending`: a requested check has no answer yet, so `state` is that of an earlier check."""
 
@@ -51,28 +30,6 @@ class Check(TypedDict, total=False):
     reason: str
     summary: str
     changes: list[RunChange]
-
-
-class Deployment(TypedDict, total=False):
-    """`config_id` is the config that runs. Each run has another one."""
-
-    id: str
-    server_id: str
-    config_id: str
-    input_values: dict[str, Any]
-    output_values: dict[str, Any]
-    action: str | None
-    status: str | None
-    status_reason: str | None
-    changed: bool | None
-    changed_items: int
-    creation_time: str
-    updated_time: str
-    server_name: str | None
-    stack_name: str | None
-    resource_name: str | None
-    config_name: str | None
-    requested_by: str | None
 
 
 class Event(TypedDict, total=False):
@@ -190,55 +147,6 @@ class RunChange(TypedDict, total=False):
     item: str
     outcome: str
     diff: str
-
-
-class Server(TypedDict, total=False):
-    id: str
-    name: str
-    self_named: bool
-    kind: str
-    status: str
-    last_seen: str | None
-    created_at: str
-    agent_version: str | None
-    agent_outdated: bool
-    hooks: list[str]
-    hostname: str | None
-    os: str | None
-    address: str | None
-    problem: str | None
-    facts_at: str | None
-    stack_id: str | None
-    resource_name: str | None
-    labels: dict[str, str]
-    policy: dict[str, Any]
-    policy_source: str
-    window: dict[str, Any]
-    denial: str | None
-    facts: dict[str, Any] | None
-
-
-class Stack(TypedDict, total=False):
-    id: str
-    links: list[dict[str, Any]]
-    stack_name: str
-    description: str
-    creation_time: str
-    updated_time: str | None
-    deletion_time: str | None
-    stack_owner: str | None
-    parent: str | None
-    stack_user_project_id: str
-    tags: list[str] | None
-    template_description: str
-    notification_topics: list[str]
-    capabilities: list[str]
-    parameters: dict[str, str]
-    disable_rollback: bool
-    timeout_mins: int | None
-    stack_status: str
-    stack_status_reason: str
-    outputs: list[dict[str, Any]]
 
 
 class Target(TypedDict, total=False):

@@ -17,7 +17,7 @@ from stoker_client.collection import (
     segment,
 )
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.shapes import Event, Resource, Stack
+from stoker_client.shapes import Event, Resource
 from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Operation:
     id: str | None = None
 
 
-class Stacks(ReadOnlyCollection[Stack]):
+class Stacks(ReadOnlyCollection[Anything]):
     """Stacks, newest first. ``ref`` is a name, an id, a prefix of an id, or ``name/id``."""
 
     def __init__(self, wire: Wire) -> None:
@@ -51,7 +51,7 @@ class Stacks(ReadOnlyCollection[Stack]):
         stack = choose(self.all(), ref, "stack", name_key="stack_name")
         return f"{stack['stack_name']}/{stack['id']}"
 
-    def show(self, ref: str, *, patient: bool = False, outputs: bool = True, **_: object) -> Stack:
+    def show(self, ref: str, *, patient: bool = False, outputs: bool = True, **_: object) -> Anything:
         """Return one stack. Without ``outputs``, the service does not compute them."""
         query = {} if outputs else {"resolve_outputs": "false"}
         return super().show(ref, patient=patient, **query)
@@ -129,7 +129,7 @@ class Stacks(ReadOnlyCollection[Stack]):
         """Start ``suspend``, ``resume``, ``check``, ``cancel_update`` or ``cancel_without_rollback``."""
         return self._begin("POST", self.canonical(ref), "/actions", {action: None})
 
-    def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[Anything]]:
+    def preview(self, body: Mapping[str, Any]) -> tuple[Anything, list[Anything]]:
         """Return the stack that ``body`` would create, without creating it, and the runs that it would start."""
         answer = self.wire.send("POST", "/stacks/preview", body)
         return part(answer, "stack"), answer.get("planned_runs") or []

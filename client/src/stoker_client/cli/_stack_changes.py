@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -25,7 +25,6 @@ from stoker_client.cli._session import Session
 from stoker_client.cli._wait import wait_for_stack
 from stoker_client.client import Client
 from stoker_client.collection import Anything, is_id
-from stoker_client.shapes import Change, Stack
 
 stack_options = together([
     click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
@@ -111,7 +110,7 @@ def create(
     }
     if dry_run:
         stack, runs = session.client.stacks.preview(body)
-        added = list(_flatten_resources(cast(Any, stack)["resources"]))
+        added = list(_flatten_resources(stack["resources"]))
         previews = session.client.stacks.preview_on_servers(body) if on_servers else None
         _emit_plan(session.client, output, {"added": added}, runs, previews)
         return
@@ -197,7 +196,7 @@ def _check_dry_run(dry_run: bool, on_servers: bool) -> None:
 def preview(session: Session, /, *, name: str, output: Output, **options: Any) -> None:
     """Show the resources that a template would create."""
     body = stack_body("--template is missing", **options) | {"stack_name": name}
-    preview: Any = session.client.stacks.preview(body)[0]
+    preview, _ = session.client.stacks.preview(body)
     resources = list(_flatten_resources(preview["resources"]))
     emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"), data=preview)
 
@@ -219,7 +218,7 @@ _KINDS = (
 def _emit_plan(
     client: Client,
     output: Output,
-    changes: Mapping[str, Sequence[Change]],
+    changes: Mapping[str, Sequence[Anything]],
     runs: Sequence[Anything],
     previews: Sequence[Anything] | None,
     plan: str | None = None,
@@ -238,7 +237,7 @@ def _emit_plan(
         emit_data(output.form, {"resource_changes": changes, **planned, "server_previews": listed})
 
 
-def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[Anything]) -> None:
+def _show_plan(changes: Mapping[str, Sequence[Anything]], runs: Sequence[Anything]) -> None:
     """Print the plan. click omits colors if the output is not a terminal."""
     for kind, sign, color, word in _KINDS:
         for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
@@ -261,7 +260,7 @@ def _flatten_resources(resources: Sequence[Any]) -> Iterator[Any]:
             yield item
 
 
-def _why(kind: str, change: Change) -> str:
+def _why(kind: str, change: Anything) -> str:
     differing = change.get("changed_properties") or []
     if kind not in ("updated", "replaced"):
         return ""
@@ -270,7 +269,7 @@ def _why(kind: str, change: Change) -> str:
     return printable(f": {', '.join(differing)} {'differs' if len(differing) == 1 else 'differ'}")
 
 
-def _differences(change: Change) -> Iterator[str]:
+def _differences(change: Anything) -> Iterator[str]:
     """Yield lines that show what is different in properties: ``name: old → new``, or a difference of lines."""
     before, after = change.get("previous_properties") or {}, change.get("properties") or {}
     for name in change.get("changed_properties") or ():
@@ -295,7 +294,7 @@ def _describe(run: Anything) -> str:
     return f"{action} of {run['resource_name']} on {server}"
 
 
-def emit_result(output: Output, stack: Stack, *, outputs: bool) -> None:
+def emit_result(output: Output, stack: Anything, *, outputs: bool) -> None:
     """Print a stack after a change. A table shows the ``outputs`` if they are requested and not empty."""
     if outputs and stack.get("outputs"):
         emit_list(output, stack["outputs"], ("output_key", "output_value"), data=stack)

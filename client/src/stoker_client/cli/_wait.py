@@ -11,10 +11,11 @@ from typing import Any
 from stoker_client.cli._output import echo, open_console, printable
 from stoker_client.cli._runs import counts, run_of, title
 from stoker_client.client import Client
+from stoker_client.collection import Anything
 from stoker_client.deployments import RUNNING, name_of, server_name_of
 from stoker_client.errors import ClientError, NotFound, Refused
 from stoker_client.results import failure_text
-from stoker_client.shapes import Deployment, Event, Target
+from stoker_client.shapes import Event, Target
 from stoker_client.stacks import Operation, Snapshot, is_of_stack, watch
 from stoker_client.triggers import Watch
 
@@ -32,14 +33,14 @@ def explaining_interrupt(what: str, *, doing: str = "waiting") -> Iterator[None]
         raise
 
 
-def report_waiting(deployment: Deployment) -> None:
+def report_waiting(deployment: Anything) -> None:
     """Print the reason why a new deployment waits, unless it only waits for its agent."""
     reason = deployment["status_reason"] or FOR_AGENT
     if deployment["status"] == RUNNING and reason.startswith("Waiting") and reason != FOR_AGENT:
         echo(f"stoker: {reason}", err=True)
 
 
-def wait_for_deployment(client: Client, id_: str) -> Deployment:
+def wait_for_deployment(client: Client, id_: str) -> Anything:
     """Wait until a deployment ends. Raises ClientError if it failed."""
     wait_for_end(client, id_, f"continues (`stoker deployment cancel {id_}` ends it)")
     deployment = client.deployments.show(id_, patient=True)
@@ -54,7 +55,7 @@ def wait_for_end(client: Client, id_: str, reminder: str) -> None:
         client.deployments.wait(id_)
 
 
-def deployment_failure(deployment: Deployment) -> str:
+def deployment_failure(deployment: Anything) -> str:
     """Return a line such as ``shop/setup on web1: exit 127: script: 7: nosuchcommand: not found``."""
     reason = failure_text(deployment["status_reason"], deployment.get("output_values"))
     return f"{name_of(deployment)} on {server_name_of(deployment)}: {reason}"

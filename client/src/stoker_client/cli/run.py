@@ -30,8 +30,9 @@ from stoker_client.cli._runs import run_of, summarize_changes
 from stoker_client.cli._session import TIMED_OUT, Session
 from stoker_client.cli._wait import FOR_AGENT, describe_failure, trigger_failure
 from stoker_client.client import Client, connect
+from stoker_client.collection import Anything
 from stoker_client.errors import ClientError
-from stoker_client.shapes import Server, Target
+from stoker_client.shapes import Target
 from stoker_client.triggers import COMPLETE, Watch
 
 _COMMAND = "stoker.run.command"
@@ -153,7 +154,7 @@ def _script(command: Sequence[str], file: str | None) -> str:
     return script if script.startswith("#!") else _SHEBANG + script
 
 
-def _start(client: Client, servers: Sequence[Server], script: str, body: Mapping[str, Any]) -> tuple[str, str]:
+def _start(client: Client, servers: Sequence[Anything], script: str, body: Mapping[str, Any]) -> tuple[str, str]:
     """
     Create the config and the trigger, and return their ids. If the trigger is refused, the config is deleted.
 
@@ -201,7 +202,7 @@ class _StartLimit:
     While the trigger is followed, a thread reports which runs have not begun, and cancels them after the limit.
     """
 
-    def __init__(self, session: Session, servers: Sequence[Server], seconds: int) -> None:
+    def __init__(self, session: Session, servers: Sequence[Anything], seconds: int) -> None:
         self._session = session
         self._servers = servers
         self._seconds = seconds
