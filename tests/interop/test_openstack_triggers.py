@@ -68,10 +68,9 @@ def test_errors_are_one_line(openstack, shop):
     gone = "00000000-0000-0000-0000-000000000000"
     assert openstack("software", "trigger", "show", gone, fails=True).strip().count("\n") == 0
     assert gone in openstack("software", "deployment", "cancel", gone, fails=True)
-    assert "--stack and --resource go together" in openstack(
-        "software", "deployment", "trigger", "--stack", "osc-shop", fails=True
-    )
-    assert "required" in openstack("software", "deployment", "trigger", fails=True)
+    for words in ((), ("--stack", "osc-shop"), (gone, "--config", gone)):
+        refused = openstack("software", "deployment", "trigger", *words, fails=True)
+        assert "a trigger needs one of: stack and resource, deployment_id, config_id" in refused
     failed = openstack(*TRIGGER, "--server", "one", "--input-value", "label=no/where", "--wait", fails=True)
     assert "one: exit " in failed
     assert "databases_BACKUP is FAILED" in failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from osc_lib.command import command
 from osc_lib.exceptions import CommandError
@@ -25,30 +25,12 @@ from stoker_client.updates import Event
 Row = tuple[Any, ...]
 
 
-class HasApp(Protocol):
-    """A command of the `openstack` client."""
-
-    app: Any
-
-
-def client_of(command: HasApp) -> Client:
-    """Return a client with the login of the `openstack` command."""
-    return command.app.client_manager.stoker
-
-
 def pair(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``. An argparse type."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ArgumentTypeError(f"{text!r} is not <key=value>")
     return name, value
-
-
-def percentage(text: str) -> int:
-    """Parse a whole number from 0 to 100. An argparse type."""
-    if not text.isdecimal() or int(text) > 100:
-        raise ArgumentTypeError(f"{text!r} is not a percentage")
-    return int(text)
 
 
 def count(text: str) -> int:
@@ -84,10 +66,11 @@ def argument(*names: str, **options: Any) -> tuple[Sequence[str], Mapping[str, A
     return names, options
 
 
-class WithArguments:
-    """A command whose class names its arguments."""
+class StokerCommand:
+    """A command whose class names its arguments. What a request must have is decided by the service."""
 
     arguments: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = ()
+    app: Any
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser: ArgumentParser = super().get_parser(prog_name)  # type: ignore[misc]  # of cliff's class, the next base
@@ -95,62 +78,56 @@ class WithArguments:
             parser.add_argument(*names, **options)
         return parser
 
+    @property
+    def client(self) -> Client:
+        """The client with the login of the `openstack` command."""
+        return self.app.client_manager.stoker
 
-class TriggerDeployment(command.ShowOne):
+
+class TriggerDeployment(StokerCommand, command.ShowOne):
     """Run an action of a deployment, of a stack's resource, or a config, on one or more servers"""
 
-    code = 0
-
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        source = parser.add_mutually_exclusive_group(required=True)
-        source.add_argument("deployment", metavar="<deployment>", nargs="?", help="ID of the deployment to run again")
-        source.add_argument("--stack", metavar="<stack>", help="Name or ID of the stack whose --resource to trigger")
-        source.add_argument("--config", metavar="<config>", help="ID, or unique name, of the config to run")
-        parser.add_argument(
+    arguments = (
+        argument("deployment", metavar="<deployment>", nargs="?", help="ID of the deployment to run again"),
+        argument("--stack", metavar="<stack>", help="Name or ID of the stack whose --resource to trigger"),
+        argument("--config", metavar="<config>", help="ID, or unique name, of the config to run"),
+        argument(
             "--resource", metavar="<resource>", help="A deployment, a group of them, a component or a config of --stack"
-        )
-        parser.add_argument("--action", metavar="<action>", help="The action: selects the configs of a component")
-        parser.add_argument(
-            "--input-value",
-            metavar="<key=value>",
-            type=pair,
-            action="append",
-            default=[],
+        ),
+        argument("--action", metavar="<action>", help="The action: selects the configs of a component"),
+        argument(
+            "--input-value", metavar="<key=value>", type=pair, action="append", default=[],
             help="One input (repeatable)",
-        )
-        parser.add_argument(
-            "--allow-undeclared", action="store_true", help="Pass inputs that the config does not declare"
-        )
-        where = parser.add_mutually_exclusive_group()
-        where.add_argument(
+        ),
+        argument("--allow-undeclared", action="store_true", help="Pass inputs that the config does not declare"),
+        argument(
             "--server", metavar="<server>", action="append", default=[], help="A server to run it on (repeatable)"
-        )
-        where.add_argument(
+        ),
+        argument(
             "--label", metavar="<selector>", action="append", default=[],
             help="Run it on the servers with this label (key=value), or that match this condition (repeatable)",
-        )  # fmt: skip
-        parser.add_argument("--max-concurrent", metavar="<n>", type=count, help="Maximum number of servers at a time")
-        parser.add_argument(
-            "--max-fail-percentage", metavar="<p>", type=percentage,
+        ),
+        argument("--max-concurrent", metavar="<n>", type=count, help="Maximum number of servers at a time"),
+        argument(
+            "--max-fail-percentage", metavar="<p>", type=int,
             help="Start on no more servers when more than this percentage has failed",
-        )  # fmt: skip
-        parser.add_argument(
+        ),
+        argument(
             "--canary", metavar="<n|p%>",
             help="Begin on this number, or percentage, of the servers; on the others when these have succeeded",
-        )  # fmt: skip
-        parser.add_argument("--timeout", metavar="<seconds>", type=count, help="The time limit of each run")
-        parser.add_argument("--signal-transport", metavar="<transport>", help="The signal transport")
-        parser.add_argument("--name", metavar="<name>", help="A name for the trigger")
-        parser.add_argument(
-            "--wait",
-            action="store_true",
+        ),
+        argument("--timeout", metavar="<seconds>", type=count, help="The time limit of each run"),
+        argument("--signal-transport", metavar="<transport>", help="The signal transport"),
+        argument("--name", metavar="<name>", help="A name for the trigger"),
+        argument(
+            "--wait", action="store_true",
             help="Show every server until the trigger ends; exit with the highest exit code",
-        )
-        return parser
+        ),
+    )  # fmt: skip
+    code = 0
 
     def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
-        client = client_of(self)
+        client = self.client
         request = _request(parsed_args)
         if parsed_args.config:
             request["config_id"] = client.configs.find_id(parsed_args.config)
@@ -171,7 +148,7 @@ class TriggerDeployment(command.ShowOne):
         return super().run(parsed_args) or self.code
 
 
-class CancelDeployment(WithArguments, command.Command):
+class CancelDeployment(StokerCommand, command.Command):
     """Cancel runs of deployments"""
 
     arguments = (
@@ -183,7 +160,7 @@ class CancelDeployment(WithArguments, command.Command):
         failed = 0
         for id_ in parsed_args.deployment:
             try:
-                client_of(self).deployments.cancel(id_, force=parsed_args.force)
+                self.client.deployments.cancel(id_, force=parsed_args.force)
             except ClientError as problem:
                 failed += 1
                 echo(str(problem), err=True)
@@ -191,13 +168,13 @@ class CancelDeployment(WithArguments, command.Command):
             raise CommandError(f"{failed} of the {len(parsed_args.deployment)} deployments could not be cancelled")
 
 
-class WatchDeployment(WithArguments, command.Command):
+class WatchDeployment(StokerCommand, command.Command):
     """Show the output and the progress of a deployment until it ends; exit with its code"""
 
     arguments = (argument("deployment", metavar="<deployment>", help="ID of the deployment to watch"),)
 
     def take_action(self, parsed_args: Namespace) -> int:
-        deployments = client_of(self).deployments
+        deployments = self.client.deployments
         LogPrinter("table").all(_read_logs(deployments.events(parsed_args.deployment)))
         deployment = deployments.show(parsed_args.deployment, patient=True)
         if deployment["status"] != "COMPLETE":
@@ -214,18 +191,16 @@ def _read_logs(events: Iterable[Event]) -> Iterator[LogChunk]:
             echo(_progress(event.json()), err=True)
 
 
-class ListRuns(WithArguments, command.Lister):
+class ListRuns(StokerCommand, command.Lister):
     """List every run of a deployment, newest first"""
 
     arguments = (argument("deployment", metavar="<deployment>", help="ID of the deployment"),)
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
-        return list_rows(client_of(self).deployments.runs(parsed_args.deployment), RUNS)
+        return list_rows(self.client.deployments.runs(parsed_args.deployment), RUNS)
 
 
 def _request(parsed: Namespace) -> dict[str, Any]:
-    if bool(parsed.stack) is not bool(parsed.resource):
-        raise CommandError("--stack and --resource go together")
     return triggers.body(
         deployment_id=parsed.deployment,
         stack=parsed.stack,
@@ -254,7 +229,7 @@ def _progress(progress: dict[str, Any]) -> str:
     return "  ".join(word for word in words if word)
 
 
-class ListTrigger(WithArguments, command.Lister):
+class ListTrigger(StokerCommand, command.Lister):
     """List the triggers of the project, newest first"""
 
     arguments = (
@@ -264,16 +239,16 @@ class ListTrigger(WithArguments, command.Lister):
     )
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
-        triggers = client_of(self).triggers
+        triggers = self.client.triggers
         return list_rows(
             triggers.all(stack=parsed_args.stack, status=parsed_args.status, limit=parsed_args.limit), COLUMNS
         )
 
 
-class ShowTrigger(WithArguments, command.ShowOne):
+class ShowTrigger(StokerCommand, command.ShowOne):
     """Show a trigger and its servers"""
 
     arguments = (argument("trigger", metavar="<trigger>", help="ID of the trigger"),)
 
     def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
-        return display(client_of(self).triggers.show(parsed_args.trigger), parsed_args)
+        return display(self.client.triggers.show(parsed_args.trigger), parsed_args)
