@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from stoker_client.cli._output import echo
 from stoker_client.cli._runs import describe_changes, run_of, summarize_changes, summary_of
@@ -17,15 +17,17 @@ from stoker_client.updates import attempts
 PATIENCE = 300.0
 
 
-def take_preview(client: Client, id_: str, until: float) -> Trigger:
-    """Wait for the trigger and delete it. Return it as it is after its end, or at the time ``until``."""
+def take_previews(client: Client, ids: Sequence[str]) -> list[Trigger]:
+    """Wait for triggers, and delete them. Return them as they are after their ends, or when the patience is over."""
+    until = time.monotonic() + PATIENCE
     try:
-        return _wait_for_preview(client, id_, until)
+        return [_wait(client, id_, until) for id_ in ids]
     finally:
-        delete_preview(client, id_)
+        for id_ in ids:
+            _delete(client, id_)
 
 
-def _wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
+def _wait(client: Client, id_: str, until: float) -> Trigger:
     """Return the trigger after its end, or as it is at the time ``until`` (time.monotonic)."""
     for _ in attempts(until):
         trigger = client.triggers.show(id_, patient=True)
@@ -34,48 +36,31 @@ def _wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
     return trigger
 
 
-def delete_preview(client: Client, id_: str) -> None:
+def _delete(client: Client, id_: str) -> None:
     """Delete the trigger, and cancel it before if it has not ended."""
     if client.triggers.show(id_, patient=True)["status"] == RUNNING:
         client.triggers.cancel(id_, force=True)
-        _wait_for_preview(client, id_, time.monotonic() + PATIENCE)
+        _wait(client, id_, time.monotonic() + PATIENCE)
     client.triggers.delete(id_)
 
 
-def show_previews(client: Client, previews: Sequence[Anything]) -> None:
-    """Print what the deployments of a stack would change, or why that is not known. Deletes the triggers."""
-    for preview, trigger in _take_all(client, previews):
-        if trigger is None:
-            echo(f"{preview['resource_name']}: unknown: {preview.get('reason')}")
-        else:
-            show_targets(preview["resource_name"], trigger)
+def complete_previews(client: Client, previews: Sequence[Anything]) -> list[Anything]:
+    """Return the previews of a stack's deployments with the targets of their triggers, which show the changes."""
+    triggers = take_previews(client, [id_ for preview in previews if (id_ := preview.get("trigger_id"))])
+    targets = {trigger["id"]: trigger.get("targets") or [] for trigger in triggers}
+    return [{**preview, "targets": targets.get(str(preview.get("trigger_id")), [])} for preview in previews]
 
 
-def list_previews(client: Client, previews: Sequence[Anything]) -> list[Anything]:
-    """Return the previews with the targets of their triggers, which show the changes. Deletes the triggers."""
-    return [
-        {**preview, "targets": (trigger or {}).get("targets") or []} for preview, trigger in _take_all(client, previews)
-    ]
+def show_preview(preview: Anything) -> None:
+    """Print what a deployment of a stack would change, or why that is not known."""
+    if preview.get("trigger_id") is None:
+        echo(f"{preview['resource_name']}: unknown: {preview.get('reason')}")
+    else:
+        show_targets(preview["resource_name"], preview["targets"])
 
 
-def _take_all(client: Client, previews: Sequence[Anything]) -> Iterator[tuple[Anything, Trigger | None]]:
-    """Yield each preview with its trigger, which is deleted then. If interrupted, delete the rest."""
-    until = time.monotonic() + PATIENCE
-    remaining = [id_ for preview in previews if (id_ := preview.get("trigger_id"))]
-    try:
-        for preview in previews:
-            id_ = preview.get("trigger_id")
-            if id_ is not None:
-                remaining.remove(id_)
-            yield preview, take_preview(client, id_, until) if id_ is not None else None
-    finally:
-        for id_ in remaining:
-            delete_preview(client, id_)
-
-
-def show_targets(title: str, trigger: Trigger) -> None:
+def show_targets(title: str, targets: Sequence[Target]) -> None:
     """Print what each server of a preview would change."""
-    targets = trigger.get("targets") or []
     labels = TargetLabels(targets)
     for target in targets:
         _show(f"{title} on {labels.of(target)}", target)

@@ -20,7 +20,7 @@ from stoker_client.cli._output import (
     output_option,
     printable,
 )
-from stoker_client.cli._preview import list_previews, show_previews
+from stoker_client.cli._preview import complete_previews, show_preview
 from stoker_client.cli._session import Session
 from stoker_client.cli._wait import wait_for_stack
 from stoker_client.client import Client
@@ -229,12 +229,13 @@ def _emit_plan(
         _show_plan(changes, runs)
         if plan is not None:
             echo(f"plan {plan}")
-        show_previews(client, previews or ())
+        for preview in complete_previews(client, previews or ()):
+            show_preview(preview)
     elif previews is None:
         emit_data(output.form, {**changes, **planned})
     else:
-        listed = list_previews(client, previews)
-        emit_data(output.form, {"resource_changes": changes, **planned, "server_previews": listed})
+        completed = complete_previews(client, previews)
+        emit_data(output.form, {"resource_changes": changes, **planned, "server_previews": completed})
 
 
 def _show_plan(changes: Mapping[str, Sequence[Anything]], runs: Sequence[Anything]) -> None:

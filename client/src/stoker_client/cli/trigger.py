@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -133,13 +132,13 @@ def create(
         print_link(session, "triggers", trigger["id"])
     if dry_run:
         # imported here because only a dry run needs it
-        from stoker_client.cli._preview import PATIENCE, show_targets, take_preview
+        from stoker_client.cli._preview import show_targets, take_previews
 
-        ended = take_preview(session.client, trigger["id"], time.monotonic() + PATIENCE)
+        [ended] = take_previews(session.client, [trigger["id"]])
         if output.is_data:
             emit_data(output.form, ended)
         else:
-            show_targets(title(trigger), ended)
+            show_targets(title(trigger), ended.get("targets") or [])
         return 0 if ended["status"] == "COMPLETE" else FAILED
     return emit_or_follow(session.client, trigger, output, follow=follow)
 
