@@ -13,7 +13,6 @@ import click
 
 from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
-from stoker_client.client import Client
 from stoker_client.collection import Anything, is_pattern
 from stoker_client.errors import BadInput
 from stoker_client.servers import join_selectors
@@ -138,11 +137,17 @@ def selector_option(help: str) -> Callable[[F], F]:
 label_option = selector_option("All servers that SELECTOR selects.")
 
 
-def choose_servers(client: Client, refs: Sequence[str], selector: str | None) -> list[Anything]:
-    """Return the servers of ``refs``, or those that ``selector`` selects. Raises BadInput if there is none."""
+def choose_servers(session: Session, refs: Sequence[str], selector: str | None) -> list[Anything]:
+    """
+    Return the servers of ``refs``, or those that ``selector`` selects.
+
+    Raises UsageError for both or neither, and BadInput if there is no server.
+    """
+    if bool(refs) == bool(selector):
+        raise click.UsageError("give either servers or --label")
     if refs:
-        return client.servers.find(refs)
-    servers = client.servers.all(selector=selector)
+        return session.client.servers.find(refs)
+    servers = session.client.servers.all(selector=selector)
     if not servers:
         raise BadInput(
             f"no server matches {selector}; `stoker server list` shows the labels, `stoker server show` the facts"
@@ -151,13 +156,7 @@ def choose_servers(client: Client, refs: Sequence[str], selector: str | None) ->
 
 
 def chosen_servers(session: Session, refs: Sequence[str], selector: str | None) -> Sequence[str]:
-    """
-    Return ``refs``, or the names of the servers that patterns or ``selector`` select.
-
-    Raises UsageError for both or neither.
-    """
-    if bool(refs) == bool(selector):
-        raise click.UsageError("give either servers or --label")
-    if any(map(is_pattern, refs)) or selector:
-        return [server["name"] for server in choose_servers(session.client, refs, selector)]
-    return refs
+    """Return ``refs``, or the names of the servers that patterns or ``selector`` select; errors: ``choose_servers``."""
+    if refs and not selector and not any(map(is_pattern, refs)):
+        return refs
+    return [server["name"] for server in choose_servers(session, refs, selector)]

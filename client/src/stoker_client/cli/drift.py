@@ -83,7 +83,7 @@ def check(
     )
     if not requested:
         if selector:
-            choose_servers(client, (), selector)  # an error if no server matches
+            choose_servers(session, (), selector)  # an error if no server matches
         raise ClientError("no deployment to check")
     checks = [_complete(client, check) for check in client.checks.wait(requested, timeout)]
     emit_list(output, checks, _COLUMNS, wide=_WIDE, cells=_cells)

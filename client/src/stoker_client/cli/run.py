@@ -108,10 +108,12 @@ def run(
       stoker run 'web*' --fold -- uname -r
       stoker run --label role=web -i tier=web -f setup.sh
     """
-    refs, words = _split(servers, click.get_current_context().meta.get(_COMMAND), selector, file)
-    script = _script(words, file)
+    words = click.get_current_context().meta.get(_COMMAND)
+    if words is None and not file and not selector:  # without --, only the first word can be a server
+        servers, words = servers[:1], servers[1:]
+    script = _script(words or (), file)
+    targets = choose_servers(session, servers, selector)
     client = session.client
-    targets = choose_servers(client, refs, selector)
     limit = _StartLimit(session, targets, wait_timeout)
     limit.report_absence()
     body = {"name": name, "input_values": dict(inputs), "timeout": timeout, **rollout}
@@ -131,17 +133,6 @@ def run(
         client.configs.delete(config_id)
     unsuccessful = {target.get("deployment_id") for target in watch.targets if target["status"] != COMPLETE}
     return TIMED_OUT if unsuccessful and unsuccessful <= limit.overdue else watch.exit_code
-
-
-def _split(
-    servers: Sequence[str], words: Sequence[str] | None, selector: str | None, file: str | None
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Return servers and command. Without ``--``, only the first word can be a server."""
-    if words is None and not file and not selector:
-        servers, words = servers[:1], servers[1:]
-    if bool(servers) == bool(selector):
-        raise click.UsageError("give either servers or --label")
-    return servers, words or ()
 
 
 def _script(command: Sequence[str], file: str | None) -> str:

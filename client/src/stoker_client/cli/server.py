@@ -10,7 +10,14 @@ import click
 from stoker_client import triggers
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
-from stoker_client.cli._options import chosen_servers, label_option, rollout_options, selector_option, status_option
+from stoker_client.cli._options import (
+    choose_servers,
+    chosen_servers,
+    label_option,
+    rollout_options,
+    selector_option,
+    status_option,
+)
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -238,7 +245,7 @@ def upgrade(
     from stoker_client.cli.trigger import emit_or_follow
 
     client = session.client
-    chosen = [server["id"] for server in client.servers.find(chosen_servers(session, servers, selector))]
+    chosen = [server["id"] for server in choose_servers(session, servers, selector)]
     present = next((config["id"] for config in client.configs.all() if _UPGRADE.items() <= config.items()), None)
     trigger = client.triggers.create(
         triggers.body(
