@@ -216,7 +216,11 @@ def test_an_error_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
 def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
     file = tmp_path / "odd.yaml"
     file.write_text(json.dumps(ODD))
-    for words in (("template", "validate"), ("stack", "preview"), ("stack", "create", "odd-output")):
+    for words in (
+        ("template", "validate"),
+        ("stack", "create", "odd-output", "--dry-run"),
+        ("stack", "create", "odd-output"),
+    ):
         done = stoker.run(*words, "-t", str(file), "-o", "json")
         assert done.stderr.startswith("Warning: outputs.o: The Parameter"), words
     assert "Warning: outputs.o: " in stoker.run("stack", "update", "odd-output", "-t", str(file), "-o", "json").stderr

@@ -113,10 +113,10 @@ def test_a_stack_is_abandoned_and_adopted(stoker, stack, tmp_path):
     assert word(stoker, stack) == "one"
 
 
-def test_a_preview_and_a_validation_create_nothing(stoker, template, tmp_path):
+def test_a_dry_run_and_a_validation_create_nothing(stoker, template, tmp_path):
     before = stoker.json("stack", "list")
-    shown = stoker.json("stack", "preview", "-t", template, "-P", "word=x")
-    assert {each["resource_name"] for each in shown["resources"]} == {"config", "server", "run"}
+    shown = stoker.json("stack", "create", "new", "-t", template, "-P", "word=x", "--dry-run")
+    assert {each["resource_name"] for each in shown["added"]} == {"config", "server", "run"}
     found = stoker.json("template", "validate", "-t", template)
     assert found["Parameters"]["word"]["Default"] == "one"
     wrong = tmp_path / "wrong.yaml"

@@ -1,4 +1,4 @@
-"""Commands of ``stoker stack`` that take a template: create, update and preview, with the plan of a dry run."""
+"""Commands of ``stoker stack`` that take a template: create and update, with the plan of a dry run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from stoker_client.cli._output import (
     emit_data,
     emit_list,
     emit_one,
-    list_options,
     output_option,
     printable,
 )
@@ -186,19 +185,6 @@ def update(
 def _check_dry_run(dry_run: bool, on_servers: bool) -> None:
     if on_servers and not dry_run:
         raise click.UsageError("--on-servers needs --dry-run")
-
-
-@click.command("preview")
-@click.argument("name", default="preview")
-@stack_options
-@list_options()
-@click.pass_obj
-def preview(session: Session, /, *, name: str, output: Output, **options: Any) -> None:
-    """Show the resources that a template would create."""
-    body = stack_body("--template is missing", **options) | {"stack_name": name}
-    preview, _ = session.client.stacks.preview(body)
-    resources = list(_flatten_resources(preview["resources"]))
-    emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"), data=preview)
 
 
 #: The fields of a stack after a change.

@@ -27,14 +27,14 @@ from stoker_client.cli._output import (
     printable,
 )
 from stoker_client.cli._session import Batch, Session
-from stoker_client.cli._stack_changes import create, emit_result, preview, update
+from stoker_client.cli._stack_changes import create, emit_result, update
 from stoker_client.cli._wait import failure_lines, wait_for_stack
 from stoker_client.client import Client
 from stoker_client.collection import Anything
 from stoker_client.errors import ClientError
 from stoker_client.stacks import Operation, follow_events, read_events
 
-stack = Group(commands=[create, preview, update])
+stack = Group(commands=[create, update])
 
 
 _status_option = click.option(
