@@ -8,10 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker_client.checks import Checks
-from stoker_client.collection import Anything, Collection, ReadOnlyCollection, Versions, part, segment
+from stoker_client.collection import Collection, Object, ReadOnlyCollection, Versions, part, segment
 from stoker_client.deployments import Configs, Deployments
 from stoker_client.servers import Servers
-from stoker_client.shapes import Trigger
 from stoker_client.stacks import Stacks
 from stoker_client.triggers import Triggers
 from stoker_client.updates import Event, follow
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 class Client:
     """
-    A logged-in client. Arguments and results are the API's dictionaries (see ``shapes``).
+    A logged-in client. Arguments and results are the API's dictionaries, which `/openapi.json` describes.
 
     Example::
 
@@ -38,9 +37,9 @@ class Client:
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
         self.checks = Checks(wire)
-        self.relays: Collection[Anything] = Collection(wire, "/relays", "relay")
+        self.relays = Collection(wire, "/relays", "relay")
         self.servers = Servers(wire)
-        self.enrollments: Collection[Anything] = Collection(wire, "/enrollments", "enrollment")
+        self.enrollments = Collection(wire, "/enrollments", "enrollment")
         self.templates = Templates(wire)
         self.triggers = Triggers(wire)
         #: Triggers at set times.
@@ -49,8 +48,8 @@ class Client:
         #: Stored hooks. Their ``content`` is base64.
         self.hooks = Versions(wire, "/hooks", "hook")
         #: Entries of the audit log, newest first: of the project, and of no project.
-        self.audit = ReadOnlyCollection[Anything](wire, "/audit", "audit", plural="audit", has_pages=True)
-        self.site_audit = ReadOnlyCollection[Anything](wire, "/audit/site", "audit", plural="audit", has_pages=True)
+        self.audit = ReadOnlyCollection(wire, "/audit", "audit", plural="audit", has_pages=True)
+        self.site_audit = ReadOnlyCollection(wire, "/audit/site", "audit", plural="audit", has_pages=True)
         self.identity = Identity(wire)
 
     def on_warning(self, callback: Callable[[str], None]) -> None:
@@ -105,13 +104,13 @@ class Client:
         self.close()
 
 
-class Schedules(Collection[Anything]):
+class Schedules(Collection):
     """Schedules, which create triggers."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_schedules", "schedule", key="software_schedule")
 
-    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[Anything], bool]:
+    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[Object], bool]:
         """
         Return the next times of all schedules, and whether there are more.
 
@@ -120,7 +119,7 @@ class Schedules(Collection[Anything]):
         answer = self.wire.get(f"{self.path}/forecast", {"until": until, "limit": limit})
         return part(answer, "forecast"), part(answer, "more")
 
-    def run(self, ref: str) -> Trigger:
+    def run(self, ref: str) -> Object:
         """Start the trigger of a schedule now, and return it."""
         return part(self.wire.send("POST", f"{self.path}/{segment(self.find_id(ref))}/run"), "software_trigger")
 
@@ -136,17 +135,17 @@ class Identity:
         return self._orchestration.to("identity")
 
     @cached_property
-    def projects(self) -> Collection[Anything]:
+    def projects(self) -> Collection:
         """The projects that the user may see."""
         return Collection(self._wire, "/projects", "project", wraps_body=True)
 
     @cached_property
-    def users(self) -> Collection[Anything]:
+    def users(self) -> Collection:
         """All users."""
         return Collection(self._wire, "/users", "user", wraps_body=True)
 
     @cached_property
-    def credentials(self) -> Collection[Anything]:
+    def credentials(self) -> Collection:
         """The application credentials of the logged-in user."""
         path = f"/users/{segment(self._wire.user_id)}/application_credentials"
         return Collection(self._wire, path, "credential", key="application_credential", wraps_body=True)
@@ -159,7 +158,7 @@ class Identity:
         """Revoke a role in a project, or with ``project`` None on the system."""
         self._wire.send("DELETE", self._grant(user, project, role))
 
-    def roles(self, user: str) -> list[Anything]:
+    def roles(self, user: str) -> list[Object]:
         """Return the user's role assignments, with names of projects."""
         query = {"user.id": self.users.find_id(user), "include_names": "true"}
         return part(self._wire.get("/role_assignments", query), "role_assignments")

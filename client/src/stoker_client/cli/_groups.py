@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from stoker_client.cli._session import Session
-from stoker_client.collection import Anything
+from stoker_client.collection import Object
 from stoker_client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _complete(metavar: str, ctx: click.Context, incomplete: str) -> list[Complet
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
-def _name_of(deployment: Anything) -> str | None:
+def _name_of(deployment: Object) -> str | None:
     """Return ``STACK/RESOURCE``; other deployments have no name that is theirs alone."""
     if not deployment.get("resource_name"):
         return None

@@ -12,12 +12,12 @@ from rich.text import Text
 from stoker_client.cli._live import Drawn, Plain, View, last_line, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
+from stoker_client.collection import Object
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from stoker_client.shapes import Target, Trigger
-    from stoker_client.triggers import TriggerLog, Watch
+    from stoker_client.triggers import Watch
 
 _BAR = 20
 _COUNTED = 5.0  # seconds between two lines with counts
@@ -32,7 +32,7 @@ class TriggerLines(Plain):
         self._state = ("", "")
         self._counted = 0.0
 
-    def update(self, watch: Watch, changed: Target | None) -> None:
+    def update(self, watch: Watch, changed: Object | None) -> None:
         """Print the current state. ``changed`` is the changed server, or None if the trigger changed."""
         if changed is None:
             self._count(watch.trigger)
@@ -43,7 +43,7 @@ class TriggerLines(Plain):
                 str(changed["position"]), watch.labels.of(changed), _state(changed), progress, summary_of(changed)
             )
 
-    def _count(self, trigger: Trigger) -> None:
+    def _count(self, trigger: Object) -> None:
         """
         Print counts, which change with each server: every few seconds, and when the trigger's state or reason changes.
         """
@@ -53,7 +53,7 @@ class TriggerLines(Plain):
             self._state, self._counted = state, now
             self._news("", title(trigger), trigger["status"], counts(trigger), reason)
 
-    def add_output(self, log: TriggerLog) -> None:
+    def add_output(self, log: Object) -> None:
         """Ignore output, which the log contains."""
 
     def print_line(self, text: str) -> None:
@@ -66,7 +66,7 @@ class TriggerLines(Plain):
             self._print(line)
 
 
-def _state(target: Target) -> str:
+def _state(target: Object) -> str:
     """Return the state without the seconds of silence, because each new number would print a line."""
     return state_of(target).partition(" for ")[0] if target["status"] == "IN_PROGRESS" else target["status"]
 
@@ -82,7 +82,7 @@ class TriggerTable(Drawn):
         #: By position: the time of the last event about a server.
         self._reported_at: dict[int, float] = {}
 
-    def update(self, watch: Watch, changed: Target | None) -> None:
+    def update(self, watch: Watch, changed: Object | None) -> None:
         """Show the state from the next refresh on. ``changed``: as in ``TriggerLines``."""
         with self._lock:
             self._watch = watch
@@ -92,7 +92,7 @@ class TriggerTable(Drawn):
             if changed is not None and changed["status"] != "QUEUED":
                 self._clock.see(str(changed["position"]), f"_{changed['status']}")
 
-    def add_output(self, log: TriggerLog) -> None:
+    def add_output(self, log: Object) -> None:
         """Show the last line of the output beside its server."""
         if line := last_line(log["data"]):
             with self._lock:
@@ -116,7 +116,7 @@ class TriggerTable(Drawn):
         left = (trigger.get("queued") or 0) + (trigger.get("running") or 0)
         return View(title(trigger), trigger["status"], rows, rest, (total - left, total))
 
-    def _row(self, target: Target) -> Sequence[RenderableType]:
+    def _row(self, target: Object) -> Sequence[RenderableType]:
         ago = time.monotonic() - self._reported_at.get(target["position"], time.monotonic())
         state, percent = state_of(target, ago), run_of(target).get("percent")
         running = target["status"] == "IN_PROGRESS"
@@ -131,7 +131,7 @@ class TriggerTable(Drawn):
             Text(printable(summary_of(target) or words)),
         )
 
-    def _elapsed(self, target: Target) -> str:
+    def _elapsed(self, target: Object) -> str:
         if target["status"] == "QUEUED":
             return ""
         seconds = self._clock.elapsed(str(target["position"])) or seconds_of(run_of(target))

@@ -30,7 +30,7 @@ from stoker_client.cli._session import Batch, Session
 from stoker_client.cli._stack_changes import create, emit_result, update
 from stoker_client.cli._wait import failure_lines, wait_for_stack
 from stoker_client.client import Client
-from stoker_client.collection import Anything
+from stoker_client.collection import Object
 from stoker_client.errors import ClientError
 from stoker_client.stacks import Operation, follow_events, read_events
 
@@ -300,7 +300,7 @@ def show_stack(session: Session, stack: str, link: bool, output: Output) -> None
     emit_one(output, shown, _STACK_FIELDS, text={"failures": "\n".join(failures)})
 
 
-def _failures(session: Session, stack: Anything) -> list[str]:
+def _failures(session: Session, stack: Object) -> list[str]:
     """Return the causes of a failed operation, also of one that has been rolled back."""
     status = stack["stack_status"]
     if not status.startswith("ROLLBACK_") and not status.endswith("_FAILED"):
