@@ -80,7 +80,7 @@ class Stacks(ReadOnlyCollection):
 
     def delete(self, ref: str) -> Operation:
         """Start to delete a stack."""
-        return self._begin("DELETE", ref)
+        return self._begin("DELETE", self.canonical(ref))
 
     def resources(self, ref: str, *, patient: bool = False) -> list[Object]:
         """Return the resources of a stack."""

@@ -16,7 +16,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from stoker_client.cli._session import Session
-from stoker_client.collection import Object
 from stoker_client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -151,7 +150,12 @@ class PassThrough(click.Command):
 _NAMES: Mapping[str, Callable[[Client], Iterable[str | None]]] = {
     "CONFIG": lambda client: (config["name"] for config in client.configs.all()),
     "CREDENTIAL": lambda client: (credential["name"] for credential in client.identity.credentials.all()),
-    "DEPLOYMENT": lambda client: map(_name_of, client.deployments.all()),
+    # Deployments without a stack have no names that are theirs alone.
+    "DEPLOYMENT": lambda client: (
+        f"{deployment['stack_name']}/{deployment['resource_name']}"
+        for deployment in client.deployments.all()
+        if deployment.get("resource_name")
+    ),
     "ENROLLMENT": lambda client: (enrollment["id"] for enrollment in client.enrollments.all()),
     "PROJECT": lambda client: (project["name"] for project in client.identity.projects.all()),
     "RELAY": lambda client: (relay["name"] for relay in client.relays.all()),
@@ -181,10 +185,3 @@ def _complete(metavar: str, ctx: click.Context, incomplete: str) -> list[Complet
     except Exception:  # a shell has no place for an error: the command itself will show it
         return []
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
-
-
-def _name_of(deployment: Object) -> str | None:
-    """Return ``STACK/RESOURCE``; other deployments have no name that is theirs alone."""
-    if not deployment.get("resource_name"):
-        return None
-    return f"{deployment.get('stack_name')}/{deployment['resource_name']}"

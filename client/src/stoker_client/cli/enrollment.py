@@ -32,7 +32,8 @@ enrollment = Group(
 
 #: Options for many machines, and for one.
 _MANY: Sequence[str] = ("machines", "name_from", "names", "approve")
-_ONE: Sequence[str] = ("name", "again", "rerun")
+_AGAIN: Sequence[str] = ("again", "rerun")
+_ONE: Sequence[str] = ("name", *_AGAIN)
 
 
 @click.command("enroll")
@@ -87,10 +88,17 @@ def enroll(
     enrolled server, whose labels, policy, deployments and history stay.
     """
     _check(choice)
+    client = session.client
     seconds = None if expires is None else int(expires.total_seconds())
     options = {"download": download, **given_options({"expires_in": seconds, "proxy": proxy, "relay": relay})}
-    enroll = _enroll_many if choice["many"] else _enroll_one
-    answer = enroll(session, choice, dict(labels), options)
+    if choice["many"]:
+        body = {"limit": choice["machines"], "labels": dict(labels), "approval": choice["approve"], **options}
+        names = given_options({name: choice[name] for name in ("name_from", "names")})
+        answer = {"enrollment": client.enrollments.create({**body, **names})}
+    else:
+        answer = client.servers.enroll(choice["name"], **options, **{key: True for key in _AGAIN if choice[key]})
+        if labels:
+            answer["server"] = client.servers.change(answer["server"]["id"], {"labels": dict(labels)})
     enrollment = answer["enrollment"]
     if output.columns:
         emit_one(output, enrollment)
@@ -119,28 +127,6 @@ def _check(choice: Mapping[str, Any]) -> None:
         raise click.UsageError(f"{word} {rule} --many")
     if choice["rerun"] and not choice["again"]:
         raise click.UsageError("--rerun needs --again: a new server has nothing to run again")
-
-
-def _enroll_many(
-    session: Session, choice: Mapping[str, Any], labels: Mapping[str, str], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    values = {
-        **options,
-        **given_options({name: choice[name] for name in ("name_from", "names")}),
-        "approval": choice["approve"],
-    }
-    body = {"limit": choice["machines"], "labels": labels, **values}
-    return {"enrollment": session.client.enrollments.create(body)}
-
-
-def _enroll_one(
-    session: Session, choice: Mapping[str, Any], labels: Mapping[str, str], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    again = {name: True for name in ("again", "rerun") if choice[name]}
-    answer = session.client.servers.enroll(choice["name"], **options, **again)
-    if labels:
-        answer["server"] = session.client.servers.change(answer["server"]["id"], {"labels": labels})
-    return answer
 
 
 def _hint(choice: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ from stoker_client.cli._session import TIMED_OUT, Session
 from stoker_client.cli._wait import FOR_AGENT, describe_failure, trigger_failure
 from stoker_client.client import Client, connect
 from stoker_client.collection import Object
+from stoker_client.deployments import server_name_of
 from stoker_client.errors import ClientError
 from stoker_client.triggers import COMPLETE, Watch
 
@@ -239,14 +240,14 @@ class _StartLimit:
         names: dict[str, list[str]] = {}
         for target, reason in self._find_waiting(client, id_):
             if not reason.isupper():
-                names.setdefault(reason, []).append(_server_of(target))
+                names.setdefault(reason, []).append(server_name_of(target))
         for reason, servers in names.items():
             echo(f"stoker: not started on {fold_names(servers)}: {reason}; waiting {self}", err=True)
 
     def _cancel(self, client: Client, id_: str) -> None:
         for target, reason in self._find_waiting(client, id_):
             deployment_id, words = str(target.get("deployment_id")), f"within {self._seconds} s ({reason})"
-            echo(f"stoker: nothing ran on {_server_of(target)} {words}; its run is cancelled", err=True)
+            echo(f"stoker: nothing ran on {server_name_of(target)} {words}; its run is cancelled", err=True)
             self.overdue.add(deployment_id)  # first, because the trigger may end before the cancellation returns
             client.deployments.cancel(deployment_id, force=True)
 
@@ -262,10 +263,6 @@ class _StartLimit:
                 status = statuses[target["server_id"]]
                 reason = "the agent is busy or has stopped" if status == "ONLINE" else status
             yield target, reason
-
-
-def _server_of(target: Object) -> str:
-    return target.get("server_name") or target["server_id"]
 
 
 def _report(client: Client, watch: Watch, overdue: Collection[str]) -> None:

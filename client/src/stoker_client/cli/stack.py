@@ -159,15 +159,8 @@ def cancel(session: Session, stack: str, no_rollback: bool, wait: bool) -> None:
 def delete_stack(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> None:
     """Delete stacks and all of their resources."""
     confirm_deletion(f"stack {', '.join(stacks)}", yes=yes)
-    stacks_api = session.client.stacks
-    _operate(
-        session.client,
-        stacks,
-        lambda stack: stacks_api.delete(stacks_api.canonical(stack)),
-        " is being deleted",
-        "DELETE_COMPLETE",
-        wait=wait,
-    )
+    client = session.client
+    _operate(client, stacks, client.stacks.delete, " is being deleted", "DELETE_COMPLETE", wait=wait)
 
 
 _EVENTS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
