@@ -134,17 +134,8 @@ def title(trigger: Object) -> str:
 
 
 def order(targets: Sequence[Object], room: int) -> list[Object]:
-    """
-    Return the ``room`` most important targets: running ones, up to a third for failures, then completed and queued
-    ones.
-    """
-    ranked: dict[int, list[Object]] = {rank: [] for rank in range(4)}
-    for target in targets:
-        ranked[_RANKS.get(target["status"], 2)].append(target)
-    running, failed, complete, queued = (ranked[rank] for rank in range(4))
-    newest = failed[-max(room // 3, 1) :] if failed else []  # the latest failures are the most relevant
-    rest = failed[: len(failed) - len(newest)]
-    return [*newest, *running, *rest, *reversed(complete), *queued][:room]
+    """Return ``room`` targets: running, failed, ended, then queued ones. Each failure is also printed as it happens."""
+    return sorted(targets, key=lambda target: _RANKS.get(target["status"], 2))[:room]
 
 
-_RANKS = {"IN_PROGRESS": 0, "FAILED": 1, "COMPLETE": 2, "CANCELLED": 2, "QUEUED": 3}
+_RANKS = {"IN_PROGRESS": 0, "FAILED": 1, "QUEUED": 3}
