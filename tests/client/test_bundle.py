@@ -101,10 +101,10 @@ def test_the_files_that_a_template_or_an_environment_names_are_sent(write, tmp_p
     write(files)
     template = "web.yaml" in files
     bundle = collect("web.yaml") if template else collect(None, ["env.yaml"])
-    assert (bundle.template, bundle.files) == (files.get("web.yaml"), sent)
+    assert (bundle.get("template"), bundle["files"]) == (files.get("web.yaml"), sent)
     monkeypatch.chdir("/")
     if template:
-        assert collect(str(tmp_path / "web.yaml")).files == sent
+        assert collect(str(tmp_path / "web.yaml"))["files"] == sent
 
 
 def test_the_templates_of_nested_stacks_of_cloudformation_are_sent(write, tmp_path):
@@ -118,9 +118,9 @@ def test_the_templates_of_nested_stacks_of_cloudformation_are_sent(write, tmp_pa
     write({"a/hot.yaml": hot, "a/inner.yaml": cfn.replace("inner.yaml", "leaf.sh"), "a/leaf.sh": "leaf"})
     write({"main.yaml": nested("a/hot.yaml", "b/hot.yaml"), "b/hot.yaml": cfn, "b/inner.yaml": "other"})
 
-    assert set(collect("a/hot.yaml").files) == {"inner.yaml", "leaf.sh"}
+    assert set(collect("a/hot.yaml")["files"]) == {"inner.yaml", "leaf.sh"}
     base = tmp_path.as_uri()
-    files = collect("main.yaml").files  # the names are ambiguous
+    files = collect("main.yaml")["files"]  # the names are ambiguous
     for name, texts in ((f"{base}/a/inner.yaml", "leaf.sh"), (f"{base}/b/inner.yaml", "other")):
         assert texts in files[name]
         assert name in files[f"{name.rpartition('/')[0]}/hot.yaml"]
@@ -132,11 +132,11 @@ def test_different_files_of_one_name_get_urls(write, tmp_path):
     bundle = collect("web.yaml")
 
     base = tmp_path.as_uri()
-    assert isinstance(bundle.template, dict)
-    assert [r["type"] for r in bundle.template["resources"].values()] == [f"{base}/a/part.yaml", f"{base}/b/part.yaml"]
-    assert bundle.files[f"{base}/a/x.sh"] == "one"
-    part = json.loads(bundle.files[f"{base}/b/part.yaml"])
-    assert bundle.files[part["outputs"]["o"]["value"]["get_file"]] == "two"
+    types = [resource["type"] for resource in bundle["template"]["resources"].values()]
+    assert types == [f"{base}/a/part.yaml", f"{base}/b/part.yaml"]
+    assert bundle["files"][f"{base}/a/x.sh"] == "one"
+    part = json.loads(bundle["files"][f"{base}/b/part.yaml"])
+    assert bundle["files"][part["outputs"]["o"]["value"]["get_file"]] == "two"
     assert part["heat_template_version"] == "2021-04-16"
 
 
@@ -147,9 +147,9 @@ def test_environments_are_sent_as_text_and_merged(write):
 
     bundle = collect("web.yaml", ["envs/one.yaml", "two.yaml"])
 
-    assert bundle.environment_files == ["envs/one.yaml", "two.yaml"]
-    assert bundle.files == {"envs/one.yaml": one, "two.yaml": two, "part.yaml": nested()}
-    assert bundle.environment == {
+    assert bundle["environment_files"] == ["envs/one.yaml", "two.yaml"]
+    assert bundle["files"] == {"envs/one.yaml": one, "two.yaml": two, "part.yaml": nested()}
+    assert bundle["environment"] == {
         "parameters": {"a": 1, "b": 2},
         "resource_registry": {"My::Type": "part.yaml", "Other": "OS::Heat::None"},
     }
@@ -163,10 +163,10 @@ def test_conflicting_environments_get_urls(write, tmp_path):
     bundle = collect("web.yaml", ["a/env.yaml", "b/env.yaml"])
 
     base = tmp_path.as_uri()
-    assert bundle.environment_files == [f"{base}/a/env.yaml", f"{base}/b/env.yaml"]
-    assert bundle.environment["resource_registry"] == {"My::Type": f"{base}/b/part.yaml"}
-    assert set(bundle.environment_files) < set(bundle.files)
-    assert json.loads(bundle.files[f"{base}/a/env.yaml"])["resource_registry"]["My::Type"] == f"{base}/a/part.yaml"
+    assert bundle["environment_files"] == [f"{base}/a/env.yaml", f"{base}/b/env.yaml"]
+    assert bundle["environment"]["resource_registry"] == {"My::Type": f"{base}/b/part.yaml"}
+    assert set(bundle["environment_files"]) < set(bundle["files"])
+    assert json.loads(bundle["files"][f"{base}/a/env.yaml"])["resource_registry"]["My::Type"] == f"{base}/a/part.yaml"
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -220,7 +220,7 @@ def test_templates_are_read_from_urls_but_name_no_local_files(write, web, tmp_pa
     write({"web.yaml": nested("sub/part.yaml"), "sub/part.yaml": with_file("part.sh"), "sub/part.sh": "echo"})
     write({"local.yaml": with_file(f"{tmp_path.as_uri()}/web.yaml")})
 
-    assert collect(f"{web}/web.yaml").files == PARTS
+    assert collect(f"{web}/web.yaml")["files"] == PARTS
     with pytest.raises(BadInput, match="a file of this machine: refused"):
         collect(f"{web}/local.yaml")
 

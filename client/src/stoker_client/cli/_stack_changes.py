@@ -62,7 +62,7 @@ def stack_body(
         raise click.UsageError(required)
     from stoker_client.templates.bundle import collect  # imported here because help texts do not need PyYAML
 
-    body = collect(template, environments).body()
+    body = collect(template, environments)
     body["parameters"] = merge(parameters, parameter_files, "--parameter-file")
     return body | given_options({"timeout_mins": timeout, "tags": tags})
 

@@ -9,6 +9,7 @@ request contains the rewritten structures. heatclient always does the latter.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from stoker_client.errors import BadInput
@@ -17,26 +18,6 @@ from stoker_client.templates.documents import VERSIONS, is_template, parse
 
 # Returns the replacement for a file's name, given the name and the URL of the document that contains it.
 Visit = Callable[[str, str], str]
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """The keys of a create or update request that derive from files."""
-
-    template: str | dict[str, Any] | None
-    files: dict[str, str]
-    environment_files: list[str]
-    environment: dict[str, Any]
-
-    def body(self) -> dict[str, Any]:
-        """Return the keys of the request. Empty keys are omitted."""
-        fields = {
-            "template": self.template,
-            "files": self.files,
-            "environment_files": self.environment_files,
-            "environment": self.environment,
-        }
-        return {key: value for key, value in fields.items() if value or key == "files"}
 
 
 @dataclass
@@ -117,11 +98,12 @@ def _nested(text: str) -> Any:
     return data if is_template(data) else None
 
 
-def collect(template: str | None, environments: Sequence[str] = ()) -> Bundle:
+def collect(template: str | None, environments: Sequence[str] = ()) -> dict[str, Any]:
     """
     Read ``template`` and ``environments``, which are paths or URLs, and all files that they name.
 
-    ``template`` is None if the stack keeps its template. Raises BadInput.
+    Return the keys of a create or update request that derive from them. ``template`` is None if the stack keeps its
+    template. Raises BadInput.
     """
     try:
         return _collect(template, environments)
@@ -129,7 +111,7 @@ def collect(template: str | None, environments: Sequence[str] = ()) -> Bundle:
         raise BadInput("the template is nested too deeply") from problem
 
 
-def _collect(template: str | None, environments: Sequence[str]) -> Bundle:
+def _collect(template: str | None, environments: Sequence[str]) -> dict[str, Any]:
     collection = _Collection()
     main = _main(template) if template is not None else None
     if main is not None:
@@ -140,7 +122,7 @@ def _collect(template: str | None, environments: Sequence[str]) -> Bundle:
         collection.add(document, name)
     if collection.ambiguous():
         return _rewritten(collection, main, loaded)
-    return Bundle(main.text if main else None, collection.files(), list(environments), _merge([d.data for d in loaded]))
+    return _body(main.text if main else None, collection.files(), environments, [document.data for document in loaded])
 
 
 def _main(name: str) -> _Document:
@@ -158,8 +140,8 @@ def _environment(name: str) -> _Document:
     return _Document(url, text, data or {}, environment=True)
 
 
-def _rewritten(collection: _Collection, main: _Document | None, environments: Sequence[_Document]) -> Bundle:
-    """Return the bundle with each name replaced by a URL, and files under their URLs."""
+def _rewritten(collection: _Collection, main: _Document | None, environments: Sequence[_Document]) -> dict[str, Any]:
+    """Return the keys with each name replaced by a URL, and files under their URLs."""
     structures = {
         url: document.visit(locations.locate)
         for url, document in collection.documents.items()
@@ -172,15 +154,16 @@ def _rewritten(collection: _Collection, main: _Document | None, environments: Se
     }
     own = [structures[document.url] for document in environments]
     template = structures[main.url] if main else None
-    return Bundle(template, files, [document.url for document in environments], _merge(own))
+    return _body(template, files, [document.url for document in environments], own)
 
 
-def _merge(environments: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Merge environments. Later ones take precedence."""
-    merged: dict[str, Any] = {}
-    for environment in environments:
-        merged = merge(merged, environment)
-    return merged
+def _body(
+    template: str | dict[str, Any] | None, files: dict[str, str], names: Sequence[str], environments: Sequence[Any]
+) -> dict[str, Any]:
+    """Return the keys of the request. Later environments take precedence. Empty keys are omitted."""
+    environment: dict[str, Any] = reduce(merge, environments, {})
+    keys = {"template": template, "files": files, "environment_files": list(names), "environment": environment}
+    return {key: value for key, value in keys.items() if value or key == "files"}
 
 
 def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def _collect(template: str | None, environments: tuple[str, ...]) -> dict[str, A
     """Return what replaces the template and the environments of the source."""
     from stoker_client.templates.bundle import collect
 
-    return collect(template, environments).body() if template or environments else {}
+    return collect(template, environments) if template or environments else {}
 
 
 def _await_adoption(session: Session, ref: str) -> None:

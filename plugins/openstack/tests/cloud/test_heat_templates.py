@@ -113,7 +113,7 @@ def _body(path: Path, agent: str | None = None) -> dict[str, Any]:
     """Return the request for a stack: with files, the environment beside the template, parameters and agents."""
     environment = path.with_name(f"{path.stem}_env.yaml")
     declared = yaml.safe_load(path.read_text()).get("parameters") or {}
-    body = collect(str(path), [str(environment)] if environment.exists() else []).body()
+    body = collect(str(path), [str(environment)] if environment.exists() else [])
     if agent is not None:
         body["template"] = _FORMAT.sub(rf"\g<0>\n\g<1>agent: {agent}", body["template"])
     return {
