@@ -96,7 +96,7 @@ def test_drift_show_prints_the_differences(fleet, stoker):
     id_ = fleet.drifted
     shown = stoker("drift", "show", id_)
     assert shown.code == 0, shown.err
-    assert "shop/motd on web1:\n  /etc/motd\n    -old\n    +new\n  nginx (failed)\n" in shown.out
+    assert "shop/motd on web1:\n  changed: /etc/motd\n      -old\n      +new\n  failed: nginx\n" in shown.out
     assert json.loads(stoker("drift", "show", id_[:8], "-o", "json").out)["changes"] == CHANGES
 
 

@@ -74,6 +74,5 @@ def _show(title: str, target: Object) -> None:
     else:
         words = summarize_changes(run) or f"unknown: {summary_of(target)}"
     echo(f"{title}: {words}")
-    for line in describe_changes(run.get("changes") or ()).splitlines():
-        echo("  ", nl=False)
-        echo(line)
+    if changes := run.get("changes"):
+        echo(describe_changes(changes, indentation="  "))

@@ -26,9 +26,9 @@ def summarize_changes(run: Object) -> str:
     return f"{verb} {count} item{'' if count == 1 else 's'}" if count else verb
 
 
-def describe_changes(changes: Sequence[Object]) -> str:
+def describe_changes(changes: Sequence[Object], *, indentation: str = "") -> str:
     """Return each item with its outcome, and its difference on indented lines."""
-    return "\n".join(line for change in changes for line in _lines(change))
+    return "\n".join(indentation + line for change in changes for line in _lines(change))
 
 
 def _lines(change: Object) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,13 +11,13 @@ from stoker_client.checks import DRIFTED, STATES, UNKNOWN, UNSUPPORTED, awaits_a
 from stoker_client.cli._groups import Group
 from stoker_client.cli._options import choose_servers, selector_option
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option
+from stoker_client.cli._runs import describe_changes
 from stoker_client.cli._session import DRIFT, FAILED, TIMED_OUT, Batch, Session
 from stoker_client.cli._wait import report_waiting, wait_for_deployment
 from stoker_client.client import Client
 from stoker_client.collection import Object
 from stoker_client.deployments import name_of, server_name_of
 from stoker_client.errors import ClientError
-from stoker_client.terminal import show_line
 
 _COLUMNS = ("deployment", "server", "state", "since", "summary")
 _WIDE = ("deployment_id", "server_id", "checked_at", "check_interval", "enforce", "reason")
@@ -36,15 +36,10 @@ def _cells(check: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _differences(check: Object) -> Iterator[str]:
-    """Yield the lines that show the differences of one check."""
-    yield f"{name_of(check)} on {server_name_of(check)}:"
-    for change in check.get("changes") or ():
-        outcome = change.get("outcome") and show_line(change["outcome"])
-        yield f"  {show_line(change.get('item') or '?')}" + (
-            f" ({outcome})" if outcome not in (None, "changed") else ""
-        )
-        yield from (f"    {line}" for line in (change.get("diff") or "").splitlines())
+def _differences(check: Object) -> str:
+    """Return the lines that show the differences of one check, after an empty one."""
+    changes = describe_changes(check.get("changes") or (), indentation="  ")
+    return f"\n{name_of(check)} on {server_name_of(check)}:\n{changes}"
 
 
 @click.command()
@@ -90,7 +85,7 @@ def check(
     if output.form in ("table", "wide"):
         for check in checks:
             if state_of(check) == DRIFTED:
-                echo("\n" + "\n".join(_differences(check)))
+                echo(_differences(check))
     return _exit_code(checks, strict=strict)
 
 
@@ -193,4 +188,4 @@ def show(session: Session, deployment: str, output: Output) -> None:
     check = client.checks.show(client.deployments.find_id(deployment))
     emit_one(output, check, _FIELDS)
     if output.form in ("table", "wide") and check.get("changes"):
-        echo("\n" + "\n".join(_differences(check)))
+        echo(_differences(check))
