@@ -53,7 +53,7 @@ def failure_text(reason: str | None, outputs: Mapping[str, Any] | None = None) -
     match = _CODE.search(reason or "")
     code = match[1] if match else values.get("deploy_status_code")
     rest = " ".join(_WRAPPING.sub("", _CODE.sub("", reason or "")).strip(" ,;").split())
-    line = last_line_of(values)
+    line = _SCRIPT.sub("script", last_line(str(values.get("deploy_stderr") or "")))
     texts = [text for text in (rest, line if line not in rest else "") if text]
     if code not in (None, "", 0, "0"):
         # Stoker names the server after the code: "exit 3 on web1"
@@ -61,10 +61,9 @@ def failure_text(reason: str | None, outputs: Mapping[str, Any] | None = None) -
     return ": ".join(texts) or "no reason given"
 
 
-def last_line_of(outputs: Mapping[str, Any]) -> str:
-    """Return the last line of standard error that is not blank."""
-    lines = str(outputs.get("deploy_stderr") or "").splitlines()
-    return _SCRIPT.sub("script", next((line.strip() for line in reversed(lines) if line.strip()), ""))
+def last_line(text: str) -> str:
+    """Return the last line of ``text`` that is not blank."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def unseen(chunks: Iterable[Object], *, is_partial: bool = False) -> Iterator[tuple[Object, int]]:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.collection import Object
-from stoker_client.results import failure_text
+from stoker_client.results import failure_text, last_line
 from stoker_client.stacks import Snapshot, is_of_stack
 
 REDRAWS = 4  # per second
@@ -229,8 +229,3 @@ def last_output(resource: Object) -> str:
     """Return the last line of the output of a running deployment, or what it waits for; Heat says neither."""
     deployment = resource.get("deployment") or {}
     return last_line(deployment.get("last_log") or "") or deployment.get("status_reason") or ""
-
-
-def last_line(text: str) -> str:
-    """Return the last line of ``text`` that is not blank."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from stoker_client.cli._live import Drawn, Plain, View, last_line, one_line
+from stoker_client.cli._live import Drawn, Plain, View, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
 from stoker_client.collection import Object
+from stoker_client.results import last_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
