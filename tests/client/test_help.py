@@ -11,7 +11,7 @@ from stoker_client.cli import _groups
 from stoker_client.cli.main import COMMANDS
 from stoker_client.cli.main import stoker as root
 
-RESULTS = ("create", "update", "list", "show", "logs", "output", "history", "set", "label", "policy")
+RESULTS = ("create", "update", "list", "show", "logs", "output", "history", "set", "policy")
 HEAVY = {"openstack", "keystoneauth1", "requests", "rich", "yaml"}
 #: The commands of this package, without those of other distributions.
 OWN = sorted({*COMMANDS, *root.commands})

@@ -232,7 +232,7 @@ def test_many_servers_are_labeled_configured_and_deleted_at_once(stoker, world):
         stoker("server", "label", "bulk1", "bulk2", "pool=bulk").out == "server bulk1 labeled\nserver bulk2 labeled\n"
     )
     assert stoker("server", "label", "--label", "pool=bulk", "site=north").code == 0
-    assert stoker("server", "label", "bulk2", "-o", "json").data == {"pool": "bulk", "site": "north"}
+    assert stoker("server", "show", "bulk2", "-o", "json").data["labels"] == {"pool": "bulk", "site": "north"}
     done = stoker("server", "policy", "--label", "pool=bulk", "--max-concurrent", "2")
     assert done.out == "policy of server bulk1 set\npolicy of server bulk2 set\n"
     shown = stoker("server", "policy", "--label", "pool=bulk", "-o", "json").data

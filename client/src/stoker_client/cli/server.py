@@ -102,10 +102,9 @@ def delete(session: Session, servers: Sequence[str], selector: str | None, yes: 
 @server.command("label")
 @click.argument("words", nargs=-1, metavar="[SERVER]... [NAME=VALUE | NAME-]...")
 @label_option
-@list_options()
 @click.pass_obj
-def label(session: Session, words: Sequence[str], selector: str | None, output: Output) -> None:
-    """Label servers: NAME=VALUE sets a label, NAME- removes it; without either, show a server's labels.
+def label(session: Session, words: Sequence[str], selector: str | None) -> None:
+    """Label servers: NAME=VALUE sets a label, NAME- removes it.
 
     \b
       stoker server label web1 role=web site-
@@ -113,20 +112,13 @@ def label(session: Session, words: Sequence[str], selector: str | None, output: 
       stoker server label --label role=web site=vienna
     """
     refs, changes = _split(words, named=not selector)
-    labels = {"labels": changes}
+    if not changes:
+        raise click.UsageError("give at least one change: NAME=VALUE or NAME-")
     servers = session.client.servers
-    chosen = chosen_servers(session, refs, selector)
-    if chosen != refs or len(chosen) > 1:
-        if not changes:
-            raise click.UsageError("give at least one change: NAME=VALUE or NAME-")
-        with Batch() as batch:
-            for name in batch.each(chosen, lambda ref: servers.change(ref, labels)["name"]):
-                echo(f"server {name} labeled")
-        return
-    [ref] = chosen
-    has = (servers.change(ref, labels) if changes else servers.show(ref)).get("labels") or {}
-    rows = [{"label": name, "value": value} for name, value in sorted(has.items())]
-    emit_list(output, rows, ("label", "value"), data=has)
+    with Batch() as batch:
+        chosen = chosen_servers(session, refs, selector)
+        for name in batch.each(chosen, lambda ref: servers.change(ref, {"labels": changes})["name"]):
+            echo(f"server {name} labeled")
 
 
 def _split(words: Sequence[str], *, named: bool) -> tuple[Sequence[str], dict[str, str | None]]:
