@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker_client.checks import Checks
@@ -50,16 +48,7 @@ class Client:
         #: Entries of the audit log, newest first: of the project, and of no project.
         self.audit = ReadOnlyCollection(wire, "/audit", "audit", plural="audit", has_pages=True)
         self.site_audit = ReadOnlyCollection(wire, "/audit/site", "audit", plural="audit", has_pages=True)
-        self.identity = Identity(wire)
-
-    def on_warning(self, callback: Callable[[str], None]) -> None:
-        """Call ``callback`` with each warning that the service attaches to a successful answer."""
-        self.wire.on_warning = callback
-
-    @property
-    def root_url(self) -> str:
-        """The root URL of the service's paths."""
-        return self.wire.root_url
+        self.identity = Identity(wire.to("identity"))
 
     def health(self) -> dict[str, Any]:
         """Return the service's health report. Raises Refused if the service is unhealthy."""
@@ -85,7 +74,7 @@ class Client:
 
     def console_url(self, *path: str) -> str:
         """Return the URL of a page of the console, such as that of ``("triggers", id)``, in the client's project."""
-        return "/".join((self.root_url, "console", "p", *map(segment, (self.wire.project_id, *path))))
+        return "/".join((self.wire.root_url, "console", "p", *map(segment, (self.wire.project_id, *path))))
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the settings of the service with their sources; for administrators of the site."""
@@ -98,9 +87,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -128,23 +115,12 @@ class Identity:
     """Calls to Keystone. References are names, ids or prefixes of ids. Most calls require an administrator."""
 
     def __init__(self, wire: Wire) -> None:
-        self._orchestration = wire
+        self._wire = wire
+        #: The projects that the user may see.
+        self.projects = Collection(wire, "/projects", "project", wraps_body=True)
+        self.users = Collection(wire, "/users", "user", wraps_body=True)
 
-    @cached_property
-    def _wire(self) -> Wire:
-        return self._orchestration.to("identity")
-
-    @cached_property
-    def projects(self) -> Collection:
-        """The projects that the user may see."""
-        return Collection(self._wire, "/projects", "project", wraps_body=True)
-
-    @cached_property
-    def users(self) -> Collection:
-        """All users."""
-        return Collection(self._wire, "/users", "user", wraps_body=True)
-
-    @cached_property
+    @property
     def credentials(self) -> Collection:
         """The application credentials of the logged-in user."""
         path = f"/users/{segment(self._wire.user_id)}/application_credentials"

@@ -67,7 +67,7 @@ class Session:
         # keystoneauth logs warnings about problems that the client's own errors describe better.
         logging.getLogger("keystoneauth").setLevel(logging.DEBUG if self.debug else logging.CRITICAL)
         client = connect(self.cloud)
-        client.on_warning(lambda text: click.echo(f"Warning: {printable(text)}", err=True))
+        client.wire.on_warning = lambda text: click.echo(f"Warning: {printable(text)}", err=True)
         click.get_current_context().find_root().call_on_close(client.close)
         return client
 

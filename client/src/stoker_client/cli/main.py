@@ -139,7 +139,7 @@ def console(session: Session, prints: bool) -> None:
       stoker console
       stoker console --print
     """
-    link = f"{session.client.root_url}/console/enter#code={session.client.console_code()}"
+    link = f"{session.client.wire.root_url}/console/enter#code={session.client.console_code()}"
     if prints or not webbrowser.open(link):
         echo(link)
     else:
@@ -182,7 +182,7 @@ def status(session: Session, output: Output) -> int:
     health = _read_health(client)
     seconds = time.monotonic() - start
     emit_one(output, {
-        "url": client.root_url,
+        "url": client.wire.root_url,
         **health,
         "response_ms": round(seconds * 1000),
         "servers": client.servers.counts()["by_status"],
