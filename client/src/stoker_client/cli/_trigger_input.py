@@ -1,13 +1,13 @@
 """Options for the action and servers of a trigger, shared by `trigger create` and `schedule create`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from stoker_client import triggers
 from stoker_client.cli._options import merge, one_of, pair, rollout_options, selector_option, together
-from stoker_client.client import Client
+from stoker_client.cli._session import Session
 from stoker_client.collection import is_id, is_pattern
 from stoker_client.servers import Servers
 
@@ -32,7 +32,7 @@ trigger_options = together([
 
 
 def trigger_body(
-    client: Callable[[], Client],
+    session: Session,
     *,
     words: Sequence[str],
     config: str | None,
@@ -44,7 +44,7 @@ def trigger_body(
     selector: str | None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Return the request that ``trigger_options`` describe. ``client`` is called only after all other checks."""
+    """Return the request that ``trigger_options`` describe. The client is used only after all other checks."""
     if servers and selector:
         raise click.UsageError("name servers either with --on or with --label")
     if config is not None and not (servers or selector):
@@ -52,16 +52,16 @@ def trigger_body(
     source = _source(words, config, deployment)
     values = merge(inputs, input_files, "--input-file")
     if deployment is not None:
-        source["deployment_id"] = client().deployments.find_id(deployment)
+        source["deployment_id"] = session.client.deployments.find_id(deployment)
     if config is not None:
-        source["config_id"] = client().configs.find_id(config)
+        source["config_id"] = session.client.configs.find_id(config)
     if "stack" in source:
-        source["stack"] = client().stacks.resolvable(source["stack"])
+        source["stack"] = session.client.stacks.resolvable(source["stack"])
     return triggers.body(
         **source,
         input_values=values,
         allow_undeclared=allow_undeclared or None,
-        servers=_find_servers(client().servers, servers),
+        servers=_find_servers(session.client.servers, servers),
         selector=selector,
         **options,
     )

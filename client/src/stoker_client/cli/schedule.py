@@ -83,7 +83,7 @@ def create(session: Session, /, *, disabled: bool, output: Output, **options: An
     plan = given_options({key: options.pop(key) for key in _PLAN})
     if not one_of("cron" in plan, "at" in plan):
         raise click.UsageError("give either --cron or --at")
-    trigger = trigger_body(lambda: session.client, **options)
+    trigger = trigger_body(session, **options)
     plan = {"name": trigger_title(**options), **plan, "trigger": trigger, "enabled": not disabled}
     schedule = session.client.schedules.create(plan)
     emit_one(output, schedule, _FIELDS)

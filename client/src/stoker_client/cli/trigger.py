@@ -121,7 +121,7 @@ def create(
 
     --follow shows a line for each server until the trigger ends; the exit code is the highest one of the runs.
     """
-    body = trigger_body(lambda: session.client, **options)
+    body = trigger_body(session, **options)
     trigger = session.client.triggers.create(
         body
         | given_options(
