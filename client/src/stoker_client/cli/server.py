@@ -236,8 +236,8 @@ def upgrade(
     # imported here because no other command of this group shows a trigger
     from stoker_client.cli.trigger import emit_or_follow
 
-    client = session.client
     chosen = [server["id"] for server in choose_servers(session, servers, selector)]
+    client = session.client
     present = next((config["id"] for config in client.configs.all() if _UPGRADE.items() <= config.items()), None)
     trigger = client.triggers.create(
         triggers.body(
