@@ -126,13 +126,8 @@ def run(
         if fold:
             print_groups(*client.triggers.output_groups(id_), shows_diff=False)
     _report(client, watch, limit.overdue)
-    if keep:
-        echo(f"stoker: kept: trigger {id_}, config {config_id}", err=True)
-    else:
-        client.triggers.delete(id_)
-        client.configs.delete(config_id)
-    unsuccessful = {target.get("deployment_id") for target in watch.targets if target["status"] != COMPLETE}
-    return TIMED_OUT if unsuccessful and unsuccessful <= limit.overdue else watch.exit_code
+    _clean_up(client, id_, config_id, keep=keep)
+    return _exit_code(watch, limit.overdue)
 
 
 def _script(command: Sequence[str], file: str | None) -> str:
@@ -281,3 +276,18 @@ def _report(client: Client, watch: Watch, overdue: Collection[str]) -> None:
 def _has_code(target: Object) -> bool:
     """Whether the run failed because of its script's exit code."""
     return (target.get("status_reason") or "").startswith("deploy_status_code : ")
+
+
+def _clean_up(client: Client, id_: str, config_id: str, *, keep: bool) -> None:
+    """Delete the trigger and the config, or print their ids with ``keep``."""
+    if keep:
+        echo(f"stoker: kept: trigger {id_}, config {config_id}", err=True)
+    else:
+        client.triggers.delete(id_)
+        client.configs.delete(config_id)
+
+
+def _exit_code(watch: Watch, overdue: Collection[str]) -> int:
+    """Return the highest exit code, or TIMED_OUT if all runs that did not succeed have not begun within the limit."""
+    unsuccessful = {target.get("deployment_id") for target in watch.targets if target["status"] != COMPLETE}
+    return TIMED_OUT if unsuccessful and unsuccessful.issubset(overdue) else watch.exit_code
