@@ -8,7 +8,7 @@ import logging
 import random
 import threading
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping
 
 from stoker_agent.config import Config, Paths
 from stoker_agent.disk import Disk
@@ -23,7 +23,7 @@ _VERSIONS_SECONDS = 20.0
 _INTERVAL_SECONDS = 3600.0
 #: Seconds between the end of a run and the collection, and the least time between two collections.
 _AFTER_RUN_SECONDS, _LEAST_SECONDS = 1.0, 10.0
-#: Unchanged facts are sent again after this time, in case that Stoker lost them.
+#: Unchanged facts are sent again after this time, in case that Stoker lost them, or accepts them since an upgrade.
 _REPEAT_SECONDS = 86_400.0
 #: Maximum bytes of a report.
 LARGEST = 32 * 1024
@@ -33,7 +33,7 @@ class FactsReporter:
     """
     Collects facts in a thread, and sends them through ``outbox``.
 
-    ``<state>/facts.json`` has the digest that Stoker acknowledged, and known versions of tools. ``active`` are the runs
+    ``<state>/facts.json`` has the digest that Stoker has answered, and known versions of tools. ``active`` are the runs
     in progress, and ``disk`` tells why none can begin.
     """
 
@@ -50,11 +50,9 @@ class FactsReporter:
         self._state = paths.state / "facts.json"
         saved = read_map(self._state)
         self._tools = Tools(saved.get("tools"))
-        #: Digest of the facts that Stoker has, and the time (time.time) of its acknowledgment.
-        self._acknowledged = saved.get("acknowledged")
-        self._acknowledged_at = saved.get("at")
-        #: Digest of facts that Stoker refuses: the same facts are not sent again.
-        self._refused: Optional[str] = None
+        #: Digest of the facts that Stoker has accepted, or refused, and the time (time.time) of its answer.
+        self._answered = saved.get("answered")
+        self._answered_at = saved.get("at")
         self._is_due = threading.Event()
         disk.on_change = self.announce
 
@@ -88,12 +86,12 @@ class FactsReporter:
             _log.error("facts.not_collected: %s: %s", type(error).__name__, error)
             return _INTERVAL_SECONDS
         digest = hashlib.sha256(self._config.server_id.encode() + _encode(facts)).hexdigest()
-        at = self._acknowledged_at
+        at = self._answered_at
         is_recent = isinstance(at, (int, float)) and 0 <= time.time() - at < _REPEAT_SECONDS
-        if digest == self._refused or (digest == self._acknowledged and is_recent):
+        if digest == self._answered and is_recent:
             self._save()
         else:
-            self._outbox.post("facts", "PUT", "/agent/v1/facts", facts, lambda refusal: self._end(digest, refusal))
+            self._outbox.post("facts", "PUT", "/agent/v1/facts", facts, lambda _: self._end(digest))
         return _INTERVAL_SECONDS * random.uniform(0.9, 1.1)  # noqa: S311 — spreads the agents of a site
 
     def _collect(self, *, read_versions: bool) -> Dict[str, Any]:
@@ -107,15 +105,12 @@ class FactsReporter:
             _log.warning("facts.too_large: the facts of %s are left out: all facts have %d bytes", path, size)
         return facts
 
-    def _end(self, digest: str, refusal: Optional[str]) -> None:
-        if refusal is None:
-            self._acknowledged, self._acknowledged_at, self._refused = digest, int(time.time()), None
-        else:
-            self._refused = digest
+    def _end(self, digest: str) -> None:
+        self._answered, self._answered_at = digest, int(time.time())
         self._save()
 
     def _save(self) -> None:
-        state = {"acknowledged": self._acknowledged, "at": self._acknowledged_at, "tools": dict(self._tools.cache)}
+        state = {"answered": self._answered, "at": self._answered_at, "tools": dict(self._tools.cache)}
         try:
             if read_map(self._state) != state:
                 write_json(self._state, state)
