@@ -13,7 +13,7 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Optional, Union
+from typing import Any, Mapping, NamedTuple, Optional
 
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
@@ -105,7 +105,7 @@ class DeliveredHooks:
 
     def _fetch_once(self, hook: Hook, seconds: float) -> bytes:
         """Raises Unreachable if another attempt may succeed, Refused or CannotRun otherwise."""
-        client: Union[Channel, Web] = Web(self._ca_file)
+        client = Web(self._ca_file)
         if hook.url.startswith("/"):
             if self._config is None:
                 raise CannotRun(f"The hook {hook.url} is stored in Stoker, and this machine is not enrolled")

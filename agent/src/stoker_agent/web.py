@@ -110,11 +110,16 @@ class Web:
     """
     Sends requests. Not safe for use by several threads.
 
-    ``ca_file`` is a file of trusted certificates; with None, the system's certificates are trusted.
+    ``ca_file`` is a file of trusted certificates; with None, the system's certificates are trusted. ``base`` precedes
+    the URLs of all requests, and ``headers`` are in all of them.
     """
 
-    def __init__(self, ca_file: Optional[str] = None) -> None:
+    def __init__(
+        self, ca_file: Optional[str] = None, base: str = "", headers: Optional[Mapping[str, str]] = None
+    ) -> None:
         self._ca_file = ca_file
+        self._base = base
+        self._headers = {"User-Agent": f"stoker-agent/{__version__}", **(headers or {})}
         self._tls: Optional[ssl.SSLContext] = None
         self._connections: Dict[Place, http.client.HTTPConnection] = {}
 
@@ -133,7 +138,7 @@ class Web:
         ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx
         (with the Retry-After of 429 and 503), and Refused for an answer above the limit.
         """
-        sent = dict(headers or {})
+        url, sent = self._base + url, {**self._headers, **(headers or {})}
         for _ in range(_REDIRECTS + 1):
             answer = self._call(verb, url, body, sent, seconds, limit)
             if answer.status not in _MOVED or verb not in ("GET", "HEAD") or "location" not in answer.headers:
@@ -159,10 +164,9 @@ class Web:
         limit: Limit,
     ) -> Answer:
         place, path = _parts(url)
-        sent = {"User-Agent": f"stoker-agent/{__version__}", **headers}
         kept = place in self._connections
         try:
-            answer = self._exchange(place, verb, path, body, sent, seconds, limit)
+            answer = self._exchange(place, verb, path, body, headers, seconds, limit)
         except (http.client.HTTPException, OSError, ValueError) as error:
             self._drop(place)
             if isinstance(error, ssl.SSLError):

@@ -26,7 +26,7 @@ class Stoker(Source):
     def __init__(self, making: Making) -> None:
         super().__init__({}, making)
         assert making.config is not None, "settings have it only where this agent is enrolled"
-        self._channel = Channel(making.config)
+        self._web = Channel(making.config)
         self._own_hooks = making.hooks
         self._etag: Optional[str] = None
         self._wait = _FIRST_WAIT
@@ -43,7 +43,7 @@ class Stoker(Source):
             headers["If-None-Match"] = self._etag
             seconds = math.ceil(min(wait, self._wait))
         self.pause = 0.0
-        answer = self._channel.call(
+        answer = self._web.call(
             "GET", f"/agent/v1/document?wait={seconds}", headers=headers, seconds=seconds + 20.0, limit=DOCUMENT
         )
         if answer.status == 200:
@@ -66,7 +66,7 @@ class Stoker(Source):
             self._is_pending = True
             _log.warning("approval.pending: this server waits for approval: `stoker server approve`")
         seconds = math.ceil(min(wait, self._wait))
-        answer = self._channel.call("GET", f"/agent/v1/approval?wait={seconds}", seconds=seconds + 20.0)
+        answer = self._web.call("GET", f"/agent/v1/approval?wait={seconds}", seconds=seconds + 20.0)
         if answer.status in (401, 403, 404):
             raise Refused("the server was not approved: its key is refused")
         if answer.status != 200:
@@ -79,10 +79,6 @@ class Stoker(Source):
     def reset(self) -> None:
         """Return the document at the next ``fetch`` in any case."""
         self._etag = None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._channel.close()
 
 
 def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
