@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
-from stoker_agent.results import LostResults, Results
+from stoker_agent.results import Results
 from stoker_agent.runs import Runs, with_source
 from stoker_agent.transports import Senders
 from support.http_stub import Answering, Asked, Said, answering
@@ -72,7 +71,7 @@ class Reporter:
         channel = None if config is None else Channel(config)
         self.outbox = Outbox(channel, longest)
         self.senders = Senders(channel)
-        self.results = Results(runs, Disk(runs.folder("x").parent, self.outbox), self.outbox, self.senders)
+        self.results = Results(runs, Disk(runs.folder("x").parent, self.outbox), self.outbox, self.senders, {})
         self.outbox.start()
         self.wait = self.outbox.wait
 
@@ -345,19 +344,19 @@ def test_progress_is_not_signalled_to_targets_that_do_not_support_it(inputs):
     assert not live.wants_progress(entry("c1", inputs))
 
 
-def test_only_a_later_document_requests_an_accepted_result_again(runs, tmp_path, monkeypatch):
+def test_only_a_later_document_requests_an_accepted_result_again(runs, tmp_path, monkeypatch, caplog):
     """Stoker does not send the document again for a result: the last one may list the run for long."""
-    announced: list[Any] = []
-    disk = Disk(tmp_path, Outbox(None))
-    lost = LostResults(runs, disk, SimpleNamespace(announce=announced.append), {})
-    run = entry("c1", {})
-    lost.observe({"c1": run})
-    runs.begin(with_source(run, "stoker"))
-    runs.end(run, {"deploy_status_code": 0})
-    runs.acknowledge("c1")
+    outbox = Outbox(None)
+    results = Results(runs, Disk(tmp_path, outbox), outbox, Senders(None), {})
+    outbox.start()
+    run = with_source(entry("c1", {}), "stoker")
+    results.observe({"c1": run})
+    runs.begin(run)
+    results.keep(run, {"deploy_status_code": 0})
+    results.announce(run)
+    outbox.wait(60)
     monkeypatch.setattr("stoker_agent.results.LOST_SECONDS", -1)
-    lost.forget("c1")
-    lost.report()
-    assert announced == []
-    lost.observe({"c1": run})
-    assert [each["id"] for each in announced] == ["c1"]
+    results.repeat_lost()
+    assert "result.requested" not in caplog.text
+    results.observe({"c1": run})
+    assert "result.requested" in caplog.text

@@ -27,7 +27,7 @@ from stoker_agent.outbox import Outbox
 from stoker_agent.poll import Poller
 from stoker_agent.programs import has_fact, resumes
 from stoker_agent.reports import INTERRUPTED, failure
-from stoker_agent.results import LostResults, Results
+from stoker_agent.results import Results
 from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
 from stoker_agent.self_update import restart
 from stoker_agent.service_manager import ServiceManager
@@ -90,14 +90,8 @@ class Agent:
         ca_file = settings.ca_file or (config.ca_file if config else None)
         senders = Senders(channel, ca_file)
         self._env = RunEnv(paths, config, ca_file, self._outbox, senders)
-
-        def on_taken(id: str) -> None:
-            self._lost.forget(id)
-            self._poller.hurry()
-
         self._disk = Disk(paths.state / "runs", self._outbox, self._changed, self._ended.release)
-        self._results = Results(self._runs, self._disk, self._outbox, senders, on_taken)
-        self._lost = LostResults(self._runs, self._disk, self._results, self._active)
+        self._results = Results(self._runs, self._disk, self._outbox, senders, self._active, self._poller.hurry)
         #: The newest document, whose entries have the name of its source.
         self._document = Document([], {})
         self._stopping = False
@@ -191,7 +185,7 @@ class Agent:
         """
         while True:
             self.tidy()
-            self._lost.report()
+            self._results.repeat_lost()
             if all(thread.is_alive() for thread in loops):
                 self._manager.notify("WATCHDOG=1")
             time.sleep(_UPKEEP_SECONDS)
@@ -242,7 +236,7 @@ class Agent:
         except OSError as error:
             _log.error("cleanup.failed: cannot delete old files: %s", error)
         if source == STOKER:
-            self._lost.observe(entries)
+            self._results.observe(entries)
             if not self._runs_once:
                 self._checks.update(document.checks)
         return self._source_set.update(document.collect)

@@ -25,7 +25,11 @@ class Results:
     """
     Stores results on ``disk``, and reports them through ``outbox``, from memory if they cannot be stored.
 
-    ``on_taken`` is called with the id of each run whose result was accepted.
+    ``active`` are the runs in progress. ``on_taken`` is called after the acceptance of each result.
+
+    A result that Stoker has accepted and lost, for example because its database was restored from a backup, is reported
+    again. Stoker's document lists a run only until its result was accepted, so a document that lists the run after a
+    while requests that. Stoker does not send the document again for each accepted result.
     """
 
     def __init__(
@@ -34,15 +38,22 @@ class Results:
         disk: Disk,
         outbox: Outbox,
         senders: Senders,
-        on_taken: Callable[[str], None] = lambda _: None,
+        active: Mapping[str, object],
+        on_taken: Callable[[], None] = lambda: None,
     ) -> None:
         self._runs = runs
         self._disk = disk
         self._outbox = outbox
         self._senders = senders
+        self._active = active
         self._on_taken = on_taken
         #: Results that could not be stored at once.
         self._unstored: Dict[str, Mapping[str, Any]] = {}
+        self._lock = threading.Lock()
+        #: The entries of the newest document of Stoker whose results were not accepted since, and when the first
+        #: document in a row listed them.
+        self._listed: Dict[str, Mapping[str, Any]] = {}
+        self._listed_since: Dict[str, float] = {}
         outbox.put("results of an earlier process", _NOWHERE, self._announce_stored)
 
     def keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -55,6 +66,22 @@ class Results:
         """Report the result that was kept for the run of an entry."""
         id, sender = entry["id"], self._senders.of(entry)
         self._outbox.put(f"result of {id}", sender.place if sender else _NOWHERE, lambda: self._report(id, sender))
+
+    def observe(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take the runs of a new document of Stoker, by id."""
+        with self._lock:
+            now = time.monotonic()
+            self._listed_since = {id: self._listed_since.get(id, now) for id in entries}
+            self._listed = dict(entries)
+        self.repeat_lost()
+
+    def repeat_lost(self) -> None:
+        """Report the results again that Stoker has lost. Called from time to time."""
+        with self._lock:
+            for id, entry in self._listed.items():
+                transport = inputs(entry).get("deploy_signal_transport")
+                if is_id(id) and id not in self._active and transport != "NO_SIGNAL":
+                    self._repeat(id, entry)
 
     def _announce_stored(self) -> None:
         for id in self._runs.list_unreported():
@@ -76,7 +103,34 @@ class Results:
         self._unstored.pop(id, None)
         self._disk.write(id, lambda: self._runs.acknowledge(id))
         if sender is not None:
-            self._on_taken(id)
+            with self._lock:
+                self._listed.pop(id, None)
+            self._on_taken()
+
+    def _repeat(self, id: str, entry: Mapping[str, Any]) -> None:
+        """Report the result of a run again if it was accepted long ago, or a failure if the agent does not have it."""
+        folder = self._runs.folder(id)
+        acknowledgment = folder / "acknowledged"
+        age = time.monotonic() - self._listed_since[id]
+        try:
+            if acknowledgment.exists():
+                age = max(age, time.time() - acknowledgment.stat().st_mtime)
+            elif not self._runs.has_begun(id) or folder.joinpath("entry.json").exists() or self._disk.holds(id):
+                return  # not accepted yet; a run that begins meanwhile has its entry before it has begun
+            if age < LOST_SECONDS:
+                return
+            self._listed_since[id] = time.monotonic()
+            if folder.joinpath("result.json").exists():
+                _log.warning("result.requested: Stoker has lost the result of %s, which is reported again", id)
+                acknowledgment.unlink()
+            else:
+                _log.error("result.lost: Stoker has lost the result of %s, and this agent does not have it", id)
+                self.keep(entry, failure("The result was lost", 1))
+                acknowledgment.unlink(missing_ok=True)
+        except OSError as error:
+            _log.error("result.not_repeated: cannot report %s again: %s", id, error)
+            return
+        self.announce(entry)
 
 
 def _send(sender: Sender, id: str, values: Mapping[str, Any]) -> None:
@@ -89,69 +143,3 @@ def _send(sender: Sender, id: str, values: Mapping[str, Any]) -> None:
         # The target rejects this result permanently, but must learn that the run has ended.
         reason = f"The server refused the result: {refused}"
         sender.send(id, {"deploy_status_reason": reason, "deploy_status_code": 1})
-
-
-class LostResults:
-    """
-    Results that Stoker has accepted and lost, for example because its database was restored from a backup.
-
-    Stoker's document lists a run only until its result was accepted. A document that lists such a run for a while
-    requests the result again. Stoker does not send the document again for each accepted result. ``active`` are the runs
-    in progress.
-    """
-
-    def __init__(self, runs: Runs, disk: Disk, results: Results, active: Mapping[str, object]) -> None:
-        self._runs = runs
-        self._disk = disk
-        self._results = results
-        self._active = active
-        self._lock = threading.Lock()
-        #: The entries of the newest document of Stoker, and when the first document in a row listed them.
-        self._entries: Dict[str, Mapping[str, Any]] = {}
-        self._listed_since: Dict[str, float] = {}
-
-    def observe(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take the runs of a new document of Stoker, by id."""
-        with self._lock:
-            now = time.monotonic()
-            self._listed_since = {id: self._listed_since.get(id, now) for id in entries}
-            self._entries = dict(entries)
-        self.report()
-
-    def forget(self, id: str) -> None:
-        """Take note that the result of a run was accepted, so that only a later document requests it again."""
-        with self._lock:
-            self._entries.pop(id, None)
-
-    def report(self) -> None:
-        """Report the results again that Stoker has lost. Called from time to time."""
-        with self._lock:
-            for id, entry in self._entries.items():
-                transport = inputs(entry).get("deploy_signal_transport")
-                if is_id(id) and id not in self._active and transport != "NO_SIGNAL":
-                    self._report(id, entry)
-
-    def _report(self, id: str, entry: Mapping[str, Any]) -> None:
-        """Report the result of a run again if it was accepted long ago, or a failure if the agent does not have it."""
-        folder = self._runs.folder(id)
-        acknowledgment = folder / "acknowledged"
-        age = time.monotonic() - self._listed_since[id]
-        try:
-            if acknowledgment.exists():
-                age = max(age, time.time() - acknowledgment.stat().st_mtime)
-            elif folder.joinpath("entry.json").exists() or not self._runs.has_begun(id) or self._disk.holds(id):
-                return  # not accepted yet
-            if age < LOST_SECONDS:
-                return
-            self._listed_since[id] = time.monotonic()
-            if folder.joinpath("result.json").exists():
-                _log.warning("result.requested: Stoker has lost the result of %s, which is reported again", id)
-                acknowledgment.unlink()
-            else:
-                _log.error("result.lost: Stoker has lost the result of %s, and this agent does not have it", id)
-                self._results.keep(entry, failure("The result was lost", 1))
-                acknowledgment.unlink(missing_ok=True)
-        except OSError as error:
-            _log.error("result.not_repeated: cannot report %s again: %s", id, error)
-            return
-        self._results.announce(entry)
