@@ -18,7 +18,7 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Dict, List, Optional
 
-from stoker_agent.folders import Folder, State
+from stoker_agent.folders import Folder, State, UnsafePath, naming
 
 
 def write(
@@ -40,7 +40,20 @@ def write(
     place of the old one, and raises an error to prevent that. Raises UnsafePath and OSError; the old content remains.
     """
     with Folder(path.parent, folder_mode) as folder:
-        folder.write(path.name, data, mode, uid, gid, sync=sync, check=check)
+        present = folder.inspect(path.name)
+        if os.geteuid() == 0:
+            own = (present.uid, present.gid) if present.kind == "file" else folder.owner or (0, 0)
+            uid, gid = own[0] if uid is None else uid, own[1] if gid is None else gid
+        with folder.replacement(path.name) as temporary:
+            with os.fdopen(folder.create(temporary, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                _set_rights(file.fileno(), mode, uid, gid)
+                if sync:
+                    os.fsync(file.fileno())
+            check(path.with_name(temporary))
+        if sync:
+            folder.sync()
 
 
 def write_json(path: Path, value: Any, *, indent: Optional[int] = None, sync: bool = True) -> None:
@@ -84,11 +97,22 @@ def inspect(path: Path) -> State:
 
 def read(path: Path) -> Optional[bytes]:
     """Return the content of a regular file, or None if there is none at the path. Raises UnsafePath and OSError."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         with Folder(path.parent) as folder:
-            return folder.read(path.name)
-    except (FileNotFoundError, NotADirectoryError):
+            is_shared, handle = folder.is_shared, os.open(path.name, flags, dir_fd=folder.handle)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+            return None
+        raise
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
         return None
+    with os.fdopen(handle, "rb") as file:
+        if is_shared and status.st_nlink > 1:
+            raise UnsafePath(f"{path} is a hard link that another user could have made: remove it, then try again")
+        return file.read()
 
 
 def compare(
@@ -125,21 +149,27 @@ def make_folder(path: Path, mode: Optional[int], uid: Optional[int], gid: Option
     """
     with Folder(path.parent, 0o755) as above:
         if above.inspect(path.name).kind in ("file", "link"):
-            above.remove(path.name)
-    with Folder(path, 0o755) as folder:
-        folder.set_rights(mode, uid, gid)
+            os.unlink(path.name, dir_fd=above.handle)
+    with Folder(path, 0o755) as folder, folder.open() as handle:
+        _set_rights(handle, mode, uid, gid)
 
 
 def link(path: Path, target: str) -> None:
     """Make a symbolic link, in the place of a file or a link. Raises UnsafePath and OSError."""
-    with Folder(path.parent, 0o755) as folder:
-        folder.link(path.name, target)
+    with Folder(path.parent, 0o755) as folder, folder.replacement(path.name) as temporary:
+        os.symlink(target, temporary, dir_fd=folder.handle)
+        if folder.owner is not None:
+            os.chown(temporary, *folder.owner, dir_fd=folder.handle, follow_symlinks=False)
 
 
 def remove(path: Path) -> None:
     """Remove a file, a link or a directory with everything in it. Raises UnsafePath and OSError."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), Folder(path.parent) as folder:
-        folder.remove(path.name)
+        if folder.inspect(path.name).kind == "directory":
+            shutil.rmtree(f"/proc/self/fd/{folder.handle}/{path.name}")
+        else:
+            with naming(path):
+                os.unlink(path.name, dir_fd=folder.handle)
 
 
 def change_owner(top: Path, uid: int, gid: int, former: Optional[int] = None) -> None:
@@ -183,3 +213,10 @@ def open_trusted(path: Path) -> BinaryIO:
         os.close(handle)
         raise OSError(errno.EPERM, "not a regular file of the run's user", str(path))
     return os.fdopen(handle, "rb")
+
+
+def _set_rights(handle: int, mode: Optional[int], uid: Optional[int], gid: Optional[int]) -> None:
+    if uid is not None or gid is not None:
+        os.fchown(handle, -1 if uid is None else uid, -1 if gid is None else gid)
+    if mode is not None:
+        os.fchmod(handle, mode)  # after the owner, whose change clears the set-id bits

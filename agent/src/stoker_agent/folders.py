@@ -12,10 +12,9 @@ import contextlib
 import errno
 import os
 import pwd
-import shutil
 import stat
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 #: A directory on the way needs no right to be listed.
 _SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,141 +42,74 @@ class State(NamedTuple):
 
 class Folder:
     """
-    An open directory, as a context manager. Its methods change its entries even if its path leads elsewhere meanwhile.
+    An open directory, as a context manager: its ``handle`` stays that of the directory if its path leads elsewhere.
 
     With ``mode``, missing directories of the path are created. Raises UnsafePath and OSError.
     """
 
     def __init__(self, path: Path, mode: Optional[int] = None) -> None:
         self.path = path
-        with _naming(path):
-            self._handle = _open_folder(path, mode)
-        status = os.fstat(self._handle)
+        with naming(path):
+            self.handle = _open_folder(path, mode)
+        status = os.fstat(self.handle)
         #: The user and the group of new entries that the caller names no owner for; None: this process's own.
-        self._owner = (status.st_uid, status.st_gid) if _is_foreign(status) else None
+        self.owner = (status.st_uid, status.st_gid) if _is_foreign(status) else None
         #: Whether another user may make hard links in the directory.
-        self._is_shared = self._owner is not None or bool(os.geteuid() == 0 and status.st_mode & stat.S_IWOTH)
+        self.is_shared = self.owner is not None or bool(os.geteuid() == 0 and status.st_mode & stat.S_IWOTH)
 
     def __enter__(self) -> "Folder":
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._handle)
+        os.close(self.handle)
 
     def inspect(self, name: str) -> State:
         """Return what is at a name, without following a link."""
         try:
-            status = os.stat(name, dir_fd=self._handle, follow_symlinks=False)
+            status = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
         except FileNotFoundError:
             return State("absent")
         kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
         kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
-        target = os.readlink(name, dir_fd=self._handle) if kind == "link" else ""
+        target = os.readlink(name, dir_fd=self.handle) if kind == "link" else ""
         return State(kind, status.st_mode & 0o7777, status.st_uid, status.st_gid, status.st_size, target)
-
-    def read(self, name: str) -> Optional[bytes]:
-        """Return the content of a regular file, or None if there is none."""
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            handle = os.open(name, flags, dir_fd=self._handle)
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
-                return None
-            raise
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(handle)
-            return None
-        with os.fdopen(handle, "rb") as file:
-            if self._is_shared and status.st_nlink > 1:
-                raise UnsafePath(
-                    f"{self.path / name} is a hard link that another user could have made: remove it, then try again"
-                )
-            return file.read()
 
     def create(self, name: str, mode: int) -> int:
         """Create a file and return a handle for writing. Raises FileExistsError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with _naming(self.path / name):
-            return os.open(name, flags, mode, dir_fd=self._handle)
-
-    def write(
-        self,
-        name: str,
-        data: bytes,
-        mode: int,
-        uid: Optional[int],
-        gid: Optional[int],
-        *,
-        sync: bool,
-        check: Callable[[Path], None],
-    ) -> None:
-        """Let a new file, written with its final rights, take the place of ``name`` after ``check`` has returned."""
-        present = self.inspect(name)
-        if os.geteuid() == 0:
-            own = (present.uid, present.gid) if present.kind == "file" else self._owner or (0, 0)
-            uid, gid = own[0] if uid is None else uid, own[1] if gid is None else gid
-        with self._replacement(name) as temporary:
-            handle = self.create(temporary, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                _set_rights(handle, mode, uid, gid)
-                if sync:
-                    os.fsync(handle)
-            check(self.path / temporary)
-        if sync:
-            self.sync()
-
-    def link(self, name: str, target: str) -> None:
-        """Make a symbolic link, in the place of a file or a link."""
-        with self._replacement(name) as temporary:
-            os.symlink(target, temporary, dir_fd=self._handle)
-            if self._owner is not None:
-                os.chown(temporary, *self._owner, dir_fd=self._handle, follow_symlinks=False)
+        with naming(self.path / name):
+            return os.open(name, flags, mode, dir_fd=self.handle)
 
     @contextlib.contextmanager
-    def _replacement(self, name: str) -> Iterator[str]:
+    def replacement(self, name: str) -> Iterator[str]:
         """Return a random name. What the context makes there takes the place of ``name``, or goes after an error."""
         temporary = f".{name[:200]}.{os.urandom(8).hex()}.new"
         try:
             yield temporary
-            with _naming(self.path / name):
-                os.replace(temporary, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+            with naming(self.path / name):
+                os.replace(temporary, name, src_dir_fd=self.handle, dst_dir_fd=self.handle)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=self._handle)
+                os.unlink(temporary, dir_fd=self.handle)
             raise
 
-    def remove(self, name: str) -> None:
-        """Remove a file, a link, or a directory with everything in it, if it is there."""
-        kind = self.inspect(name).kind
-        if kind == "directory":
-            shutil.rmtree(f"/proc/self/fd/{self._handle}/{name}")
-        elif kind != "absent":
-            with _naming(self.path / name):
-                os.unlink(name, dir_fd=self._handle)
-
-    def set_rights(self, mode: Optional[int], uid: Optional[int], gid: Optional[int]) -> None:
-        """Set the mode and the owner of the directory itself; None leaves a value as it is."""
-        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._handle)
+    @contextlib.contextmanager
+    def open(self) -> Iterator[int]:
+        """Return a handle for changes of the directory itself. Raises PermissionError if the user may not list it."""
+        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.handle)
         try:
-            _set_rights(handle, mode, uid, gid)
+            yield handle
         finally:
             os.close(handle)
 
     def sync(self) -> None:
         """Flush the directory's entries to disk, if this user may read the directory."""
-        with contextlib.suppress(PermissionError):
-            handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._handle)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        with contextlib.suppress(PermissionError), self.open() as handle:
+            os.fsync(handle)
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Let errors name the whole path instead of a part of it."""
     try:
         yield
@@ -292,10 +224,3 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"the user {uid}"
-
-
-def _set_rights(handle: int, mode: Optional[int], uid: Optional[int], gid: Optional[int]) -> None:
-    if uid is not None or gid is not None:
-        os.fchown(handle, -1 if uid is None else uid, -1 if gid is None else gid)
-    if mode is not None:
-        os.fchmod(handle, mode)  # after the owner, whose change clears the set-id bits
