@@ -27,7 +27,7 @@ def here(tmp_path, server):
     paths = Paths.of(str(tmp_path))
     paths.make()
     config = Config(server.url, "s1", KEY)
-    return Agent(config, Settings((STOKER,), {}), paths, None, StatusFile(paths.state), ServiceManager())
+    return Agent(config, Settings((STOKER,), {}), paths, None, StatusFile(paths.state, []), ServiceManager())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Following:
     ) -> None:
         self.told: list[str] = []
         self._changes = changes or {}
-        self.poller = Poller(sources, self._take, longest, StatusFile(Path(os.devnull)))
+        self.poller = Poller(sources, self._take, longest, StatusFile(Path(os.devnull), []))
         self._thread = threading.Thread(target=self.poller.run, daemon=True)
 
     def _take(self, document: Document, source: str) -> Any:

@@ -126,32 +126,25 @@ class Result(NamedTuple):
         return report
 
 
-class _LinePipe:
-    """
-    A pipe for the output of a tool. The value of the context is the pipe's file descriptor.
+@contextlib.contextmanager
+def _filter_lines(passes: Callable[[bytes], bool]) -> Iterator[int]:
+    """Yield a file descriptor for a tool's output. The lines for which ``passes`` returns True go to this process's."""
+    source, target = os.pipe()
 
-    Each line goes to this process's own output if ``passes`` returns True for it.
-    """
-
-    def __init__(self, passes: Callable[[bytes], bool]) -> None:
-        self._passes = passes
-
-    def __enter__(self) -> int:
-        source, self._target = os.pipe()
-        self._thread = threading.Thread(target=self._forward, args=(source,), daemon=True)
-        self._thread.start()
-        return self._target
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._target)
-        self._thread.join(_LAST_SECONDS)
-
-    def _forward(self, source: int) -> None:
+    def forward() -> None:
         with os.fdopen(source, "rb") as lines:
             for line in lines:
-                if self._passes(line):
+                if passes(line):
                     sys.stdout.buffer.write(line)
                     sys.stdout.buffer.flush()
+
+    thread = threading.Thread(target=forward, daemon=True)
+    thread.start()
+    try:
+        yield target
+    finally:
+        os.close(target)
+        thread.join(_LAST_SECONDS)
 
 
 class Commands:
@@ -177,7 +170,7 @@ class Commands:
         """
         sys.stdout.flush()
         with contextlib.ExitStack() as pipes:
-            target = None if passes is None else pipes.enter_context(_LinePipe(passes))
+            target = None if passes is None else pipes.enter_context(_filter_lines(passes))
             code = run_tool(argv, environment, folder, stdin, target).returncode
         self.has_tool_failed = code != 0
         return code

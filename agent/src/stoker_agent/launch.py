@@ -53,7 +53,7 @@ class Launch:
         #: Whether the run's user is not the agent's own.
         self._is_other_user = self._account.pw_uid != os.geteuid()
         limits = [name for name in scopes.LIMITS if getattr(options, name) is not None]
-        enforced = scopes.SYSTEMD.list_enforced() if limits else set()
+        enforced = scopes.list_enforced() if limits else set()
         self._has_scope = any(name in enforced for name in limits)
         #: The limits that do not hold, for the option ``limits: best_effort``.
         self._unenforced = [name for name in limits if name not in enforced]

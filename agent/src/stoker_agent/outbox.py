@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from stoker_agent.backoff import LONGEST, RetryTime
 from stoker_agent.channel import Channel
@@ -20,13 +20,12 @@ _log = logging.getLogger("stoker-agent")
 _STOKER = "stoker"
 
 
-class _Message:
+class _Message(NamedTuple):
     """What is to send, and when to try again if only this message fails."""
 
-    def __init__(self, place: str, send: Callable[[], None], longest: float) -> None:
-        self.place = place
-        self.send = send
-        self.retry = RetryTime(longest)
+    place: str
+    send: Callable[[], None]
+    retry: RetryTime
 
 
 class Outbox:
@@ -60,7 +59,7 @@ class Outbox:
         """
         with self._changed:
             self._messages.pop(key, None)
-            self._messages[key] = _Message(place, send, self._longest)
+            self._messages[key] = _Message(place, send, RetryTime(self._longest))
             self._changed.notify_all()
 
     def post(

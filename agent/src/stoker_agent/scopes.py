@@ -43,17 +43,19 @@ LIMITS = {
 _UNLIMITED = 2**62
 
 
-class Systemd:
-    """The systemd of this machine. One process asks it once; a failure is asked again for every run."""
+#: What ``list_enforced`` returns, as soon as systemd has answered.
+_enforced: Set[str] = set()
 
-    def __init__(self) -> None:
-        self._enforced: Set[str] = set()
 
-    def list_enforced(self) -> Set[str]:
-        """Return the options whose limits hold in the scopes that systemd creates for the agent."""
-        if not self._enforced and os.geteuid() == 0 and _BOOTED.is_dir() and shutil.which("systemd-run"):
-            self._enforced = _probe()
-        return self._enforced
+def list_enforced() -> Set[str]:
+    """
+    Return the options whose limits hold in the scopes that systemd creates for the agent.
+
+    One process asks systemd once; a failure is asked again for every run.
+    """
+    if not _enforced and os.geteuid() == 0 and _BOOTED.is_dir() and shutil.which("systemd-run"):
+        _enforced.update(_probe())
+    return _enforced
 
 
 def _probe() -> Set[str]:
@@ -104,6 +106,3 @@ def has_exceeded_memory(report: Path) -> bool:
     except OSError:
         return False
     return any(re.fullmatch("oom_kill [1-9][0-9]*", line) for line in lines)
-
-
-SYSTEMD = Systemd()

@@ -24,19 +24,15 @@ _NAME, _CONTACT = "status.json", "last-contact"
 
 class StatusFile:
     """
-    Writes the status below the directory ``state``, in the thread that polls.
+    Writes the status of this process, which uses these sources, below the directory ``state``.
 
-    Failed writes are ignored: a full disk must not stop runs.
+    Failed writes are ignored: a full disk must not stop runs. After the start, only the thread that polls writes.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, sources: Sequence[str]) -> None:
         self._path = state / _NAME
         self._contact = state / _CONTACT
-        self._values: Dict[str, Any] = {"failures": {}}
-
-    def start(self, sources: Sequence[str]) -> None:
-        """Record the start of this process, which uses these sources."""
-        self._values = {
+        self._values: Dict[str, Any] = {
             "pid": os.getpid(),
             "version": __version__,
             "program": str(Path(sys.argv[0]).absolute()),
@@ -52,7 +48,7 @@ class StatusFile:
         with contextlib.suppress(OSError):
             self._contact.touch(mode=0o600)
         failures: Dict[str, Any] = self._values["failures"]
-        if self._values.get("source") == source and source not in failures:
+        if self._values["source"] == source and source not in failures:
             return
         failures.pop(source, None)
         self._values["source"] = source

@@ -83,8 +83,7 @@ def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
     key = credential(paths, config, options.document_key)
     if key is None:
         _log.warning("key.missing: this agent has no key and cannot verify documents in objects and queues")
-    status = StatusFile(paths.state)
-    status.start(names)
+    status = StatusFile(paths.state, names)
     manager = ServiceManager()
     guard_start(paths, manager)
     return Agent(config, current, paths, key, status, manager)
