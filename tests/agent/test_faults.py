@@ -39,7 +39,7 @@ def test_a_run_whose_thread_or_process_cannot_start_is_reported(server, here, mo
 
     monkeypatch.setattr(active_run.Execution, "execute", execute)
     server.give(server.entry("c1", "true"), server.entry("c2", "true"))
-    here.once(60, 60)
+    here.once(60)
     for id in ("c1", "c2"):
         values = server.result(id)
         assert values["deploy_status_code"] == 1
@@ -50,7 +50,7 @@ def test_output_that_was_not_sent_yet_is_kept_on_disk(server, here, tmp_path, mo
     monkeypatch.setattr(live, "_LAST_SECONDS", 0.5)
     server.released["logs"].clear()
     server.give(server.entry("c1", f"sleep 0.2; head -c {4 * MB} /dev/zero | tr '\\0' x"))
-    here.once(60, 60)
+    here.once(60)
     here.tidy()
     assert server.results("c1"), "the report does not wait for the log"
     server.released["logs"].set()

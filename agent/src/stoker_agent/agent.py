@@ -148,12 +148,13 @@ class Agent:
         if self._restarts:
             restart(self._paths, self._manager, lambda: bool(select.select([self._wake_reader], [], [], 0)[0]))
 
-    def once(self, report_seconds: float, facts_seconds: float) -> Outcome:
+    def once(self, report_seconds: float, facts_seconds: Optional[float] = None) -> Outcome:
         """
         Fetch the document, run each new entry and report the results, until the document has no new entry.
 
-        ``report_seconds`` limits each wait for the receivers of the results. The agent then sends its facts, and waits
-        ``facts_seconds`` for the answer. Raises Unusable if no source answers, or if the agent cannot write its files.
+        ``report_seconds`` limits each wait for the receivers of the results. With ``facts_seconds``, the agent then
+        sends its facts, and waits so long for the answer. Raises Unusable if no source answers, or if the agent cannot
+        write its files.
         """
         self.recover()
         self._runs_once = True
@@ -168,7 +169,7 @@ class Agent:
             while self._begin_next(until=lambda: not self._active):
                 pass
             self._outbox.wait(report_seconds)
-        if self._facts is not None:
+        if self._facts is not None and facts_seconds is not None:
             self._facts.report()  # after the runs, which may have changed the facts
             self._outbox.wait(facts_seconds)
         if self._restarts:
