@@ -46,7 +46,7 @@ def test_output_and_progress_of_a_run_pause(tmp_path: Path) -> None:
         live = Live(channel, "c1", tmp_path, {}, 1024)
         until(lambda: len(there.asked) >= 1)
         live.end({})
-        assert live.over
+        assert not live.is_alive()
         assert len(there.asked) == 1
         channel.close()
 

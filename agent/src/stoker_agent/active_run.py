@@ -24,7 +24,7 @@ from stoker_agent.termination import Control
 from stoker_agent.transports import STOKER, Senders
 
 _log = logging.getLogger("stoker-agent")
-#: Reports the progress of a run while it is active, and reads its files until it is ``over``.
+#: A thread that reports the progress of a run while it is active, and reads its files until the thread ends.
 _ProgressReporter = Union[Live, Signals]
 
 
@@ -78,7 +78,7 @@ class ActiveRun:
     @property
     def is_followed(self) -> bool:
         """Whether a progress reporter still reads the run's files, which it may do after the end of the run."""
-        return self._reporter is not None and not self._reporter.over
+        return self._reporter is not None and self._reporter.is_alive()
 
     def execute(self, env: RunEnv, log_bytes: int) -> Dict[str, Any]:
         """Execute the run and return the values to report. ``log_bytes`` limits the size of each output stream."""

@@ -80,31 +80,28 @@ def wants_progress(entry: Mapping[str, Any]) -> bool:
     return values.get("deploy_status_aware") == "true" and values.get("deploy_signal_transport") in _MANY
 
 
-class Signals:
+class Signals(threading.Thread):
     """
     Sends IN_PROGRESS signals by the sender of the result: when the run ``id`` begins, and when its percentage changes.
     """
 
     def __init__(self, outbox: Outbox, sender: Sender, id: str, folder: Path) -> None:
+        super().__init__(name="progress", daemon=True)
         self._outbox = outbox
         self._sender = sender
         self._id = id
         self._key = f"progress of {id}"
         self._file = ProgressFile(folder)
         self._ended = threading.Event()
-        threading.Thread(target=self._run, name="progress", daemon=True).start()
+        self.start()
 
     def end(self, _: Mapping[str, Any]) -> None:
         """End without a further signal, because the result follows."""
         self._ended.set()
         self._outbox.drop(self._key)
 
-    @property
-    def over(self) -> bool:
-        """Whether ``end`` was called."""
-        return self._ended.is_set()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Send signals until ``end`` is called."""
         if self._ended.wait(_FIRST_SIGNAL_SECONDS):
             return
         progress = self._file.news() or {"percent": None, "message": None}
@@ -129,7 +126,7 @@ class Signals:
             self._sender.send(self._id, values)
 
 
-class Live:
+class Live(threading.Thread):
     """
     Sends the output and progress of one run (POST /agent/v1/runs/ID/logs and /progress) on its own channel.
 
@@ -138,6 +135,7 @@ class Live:
     """
 
     def __init__(self, channel: Channel, id: str, folder: Path, streams: Mapping[str, BoundedFile], most: int) -> None:
+        super().__init__(name="live", daemon=True)
         self._channel = channel
         self._path = f"/agent/v1/runs/{id}"
         self._progress = ProgressFile(folder)
@@ -152,21 +150,16 @@ class Live:
         self._ended = threading.Event()
         #: The result of the run, if Stoker expects one.
         self._result: Mapping[str, Any] = {}
-        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
-        self._thread.start()
+        self.start()
 
     def end(self, result: Mapping[str, Any]) -> None:
         """Send the remaining output unless ``result`` contains it, and wait at most five seconds for it."""
         self._result = result
         self._ended.set()
-        self._thread.join(_LAST_SECONDS)
+        self.join(_LAST_SECONDS)
 
-    @property
-    def over(self) -> bool:
-        """Whether the thread has ended."""
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Send news until ``end`` is called, then the rest of the output."""
         if self._ended.wait(_FIRST_WORD_SECONDS):
             return
         self._say({"state": "RUNNING", "percent": None, "message": None})
