@@ -29,9 +29,9 @@ _REPEAT_SECONDS = 86_400.0
 LARGEST = 32 * 1024
 
 
-class FactsReporter:
+class FactsReporter(threading.Thread):
     """
-    Collects facts in a thread, and sends them through ``outbox``.
+    Collects facts, and sends them through ``outbox``.
 
     ``<state>/facts.json`` has the digest that Stoker has answered, and known versions of tools. ``active`` are the runs
     in progress, and ``disk`` tells why none can begin.
@@ -45,6 +45,7 @@ class FactsReporter:
         active: Mapping[str, object],
         disk: Disk,
     ) -> None:
+        super().__init__(name="facts", daemon=True)
         self._config, self._paths, self._outbox = config, paths, outbox
         self._active, self._disk = active, disk
         self._state = paths.state / "facts.json"
@@ -56,10 +57,6 @@ class FactsReporter:
         self._is_due = threading.Event()
         disk.on_change = self.announce
 
-    def start(self) -> None:
-        """Start the thread."""
-        threading.Thread(target=self._run, name="facts", daemon=True).start()
-
     def report(self) -> None:
         """Collect the facts now, and send them if Stoker does not have them."""
         self._report(read_versions=True)
@@ -68,7 +65,8 @@ class FactsReporter:
         """Collect the facts soon, for example because a run has ended that may have changed them."""
         self._is_due.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Report the facts as long as the process lasts."""
         began, is_idle = time.monotonic(), False
         while True:
             self._is_due.clear()

@@ -28,7 +28,7 @@ class _Message(NamedTuple):
     retry: RetryTime
 
 
-class Outbox:
+class Outbox(threading.Thread):
     """
     The messages of one agent, by their keys, which name them in log lines.
 
@@ -37,6 +37,7 @@ class Outbox:
     """
 
     def __init__(self, channel: Optional[Channel], longest: float = LONGEST) -> None:
+        super().__init__(name="outbox", daemon=True)
         self._channel = channel
         self._longest = longest
         self._changed = threading.Condition()
@@ -44,10 +45,6 @@ class Outbox:
         self._messages: Dict[str, _Message] = {}
         #: Places that did not answer, with the time at which the next message to them is tried.
         self._away: Dict[str, RetryTime] = {}
-
-    def start(self) -> None:
-        """Start the thread."""
-        threading.Thread(target=self._run, name="outbox", daemon=True).start()
 
     def put(self, key: str, place: str, send: Callable[[], None]) -> None:
         """
@@ -98,7 +95,8 @@ class Outbox:
         with self._changed:
             self._changed.wait_for(lambda: not self._messages, seconds)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Send messages as long as the process lasts."""
         while True:
             with self._changed:
                 key = self._next()
