@@ -108,7 +108,7 @@ class FactsReporter(threading.Thread):
         self._save()
 
     def _save(self) -> None:
-        state = {"answered": self._answered, "at": self._answered_at, "tools": dict(self._tools.cache)}
+        state = {"answered": self._answered, "at": self._answered_at, "tools": self._tools.cache}
         try:
             if read_map(self._state) != state:
                 write_json(self._state, state)

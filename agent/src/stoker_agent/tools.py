@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Sequence
 
 from stoker_agent.programs import list_tools
 
@@ -76,19 +76,15 @@ class Tools:
     """
     The installed programs and their versions.
 
-    ``cache`` are the versions of an earlier agent process, as its property ``cache`` had them.
+    ``cache`` are the versions of an earlier agent process, as its attribute ``cache`` had them.
     """
 
     def __init__(self, cache: Any = None) -> None:
         entries = cache if isinstance(cache, dict) else {}
-        self._versions: Dict[str, List[Any]] = {
+        #: By path: modification time, size and version.
+        self.cache: Dict[str, List[Any]] = {
             path: entry for path, entry in entries.items() if isinstance(entry, list) and len(entry) == 3
         }
-
-    @property
-    def cache(self) -> Mapping[str, Any]:
-        """By path: modification time, size and version."""
-        return self._versions
 
     def list_versions(self, *, read: bool) -> Dict[str, str]:
         """
@@ -107,13 +103,13 @@ class Tools:
             except OSError:
                 continue
             mark = [status.st_mtime_ns, status.st_size]
-            entry = self._versions.get(path)
+            entry = self.cache.get(path)
             if entry is None or entry[:2] != mark:
                 entry = [*mark, _read_version(path)] if read and name not in _WITHOUT_VERSION else None
             if entry is not None:
                 remaining[path] = entry
             versions[name] = str(entry[2]) if entry else ""
-        self._versions = remaining
+        self.cache = remaining
         return versions
 
 
