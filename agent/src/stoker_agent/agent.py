@@ -267,7 +267,7 @@ class Agent:
             run = self._active[entry["id"]] = ActiveRun(entry, self._runs.folder(entry["id"]))
             if _is_cancelled(entry):
                 run.control.stop(CANCELLED)
-            run.refusal = self._dependencies.decide(run.id).failure
+            run.refusal = self._dependencies.find_failure(run.id)
         if not self._record_start(run):
             return True
         try:
@@ -360,7 +360,7 @@ class Agent:
 
 def _is_free(entry: Mapping[str, Any], busy: AbstractSet[str], dependencies: Dependencies) -> bool:
     """Whether a run waits for no other. Runs of one deployment never overlap, even while one of them is stopped."""
-    return busy.isdisjoint(identify_deployment(entry)) and not dependencies.decide(entry["id"]).waits
+    return busy.isdisjoint(identify_deployment(entry)) and not dependencies.is_waiting(entry["id"])
 
 
 def _list_pending(document: Document, runs: Runs, active: Mapping[str, ActiveRun]) -> List[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence
 
 from stoker_agent.active_run import identify_deployment
 from stoker_agent.files import read_map, write_json
@@ -14,13 +14,6 @@ from stoker_agent.termination import WITHDRAWN, was_stopping
 
 _log = logging.getLogger("stoker-agent")
 Entry = Mapping[str, Any]
-
-
-class Decision(NamedTuple):
-    """Whether a run may begin: it waits, or fails for the reason ``failure``, or begins."""
-
-    waits: bool = False
-    failure: Optional[str] = None
 
 
 class Dependencies:
@@ -68,18 +61,17 @@ class Dependencies:
         except (OSError, ValueError):  # it has not begun, or ended so long ago that its files are gone
             return frozenset()
 
-    def decide(self, id: str) -> Decision:
-        """Return whether the run may begin."""
-        waits = self._waits.get(id)
-        if not waits:
-            return Decision()
+    def find_failure(self, id: str) -> Optional[str]:
+        """Return why the run must fail before it begins: a run on which it depends has failed, or depends on it."""
         cycle = self._find_cycle(id, id, [id])
         if cycle is not None:
-            return Decision(failure=f"depends_on forms a cycle: {' → '.join(self._name(each) for each in cycle)}")
-        for other, name in waits.items():
-            if self._has_failed(other):
-                return Decision(failure=f"dependency {name} failed")
-        return Decision(waits=any(self._is_pending(other) for other in waits))
+            return f"depends_on forms a cycle: {' → '.join(self._name(each) for each in cycle)}"
+        failed = [name for other, name in self._waits.get(id, {}).items() if self._has_failed(other)]
+        return f"dependency {failed[0]} failed" if failed else None
+
+    def is_waiting(self, id: str) -> bool:
+        """Return whether the run waits for another one."""
+        return any(self._is_pending(other) for other in self._waits.get(id, ())) and self.find_failure(id) is None
 
     def _is_pending(self, id: str) -> bool:
         """Whether the run has not ended. A run that was withdrawn before it began is not awaited."""
