@@ -172,14 +172,10 @@ def list_tools() -> Dict[str, Sequence[str]]:
 
 
 def _part(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the config that runs: the entry, or a part of a component. Raises CannotRun."""
-    return _component(entry) if entry.get("group") == "component" else entry
-
-
-def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the part of a component that handles the requested action."""
-    action = inputs(entry).get("deploy_action")
-    body = entry.get("config")
+    """Return the config that runs: the entry, or the part of a component that handles the action. Raises CannotRun."""
+    if entry.get("group") != "component":
+        return entry
+    action, body = inputs(entry).get("deploy_action"), entry.get("config")
     for part in (body.get("configs") or ()) if isinstance(body, dict) else ():
         if action in (part.get("actions") or ()):
             return {**entry, "config": part.get("config"), "group": part.get("tool")}
