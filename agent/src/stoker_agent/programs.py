@@ -82,12 +82,12 @@ def option(config: Mapping[str, Any], name: str) -> Any:
     return options.get(name) if isinstance(options, dict) else None
 
 
-def parse_seconds(value: Any) -> float:
-    """Return a number of seconds from an input; 0 for anything else."""
+def parse_seconds(value: Any, default: float = 0.0) -> float:
+    """Return a number of seconds, not less than 0, from an input or a setting; ``default`` for anything else."""
     try:
         return max(0.0, float(value))
     except (TypeError, ValueError):
-        return 0.0
+        return default
 
 
 #: Starts a built-in hook as a child process. Arguments: the agent's archive or source directory, and the group.

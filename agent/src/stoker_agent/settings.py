@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from stoker_agent.backoff import LONGEST, SHORTEST
 from stoker_agent.config import Unusable, load
 from stoker_agent.files import write_json
+from stoker_agent.programs import parse_seconds
 from stoker_agent.transports import LOCAL, SOURCES, STOKER
 
 _log = logging.getLogger("stoker-agent")
@@ -135,7 +136,7 @@ def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
             _log.warning(
                 "source.incomplete: the source %s is not used until a document completes it: it lacks %s", name, lacking
             )
-    polling = _clamp(_number(default.get("polling_interval"), LONGEST))
+    polling = _clamp(parse_seconds(default.get("polling_interval"), LONGEST))
     return Settings(order, {name: sections[name] for name in order if name in sections}, polling, None, digest)
 
 
@@ -199,7 +200,7 @@ def _parse_saved(data: Dict[str, Any]) -> Settings:
     return Settings(
         order=tuple(name for name in data["order"] if name == STOKER or name in data["sections"]),
         sections={name: dict(section) for name, section in data["sections"].items() if name in SOURCES},
-        polling=_clamp(_number(data.get("polling"), LONGEST)),
+        polling=_clamp(parse_seconds(data.get("polling"), LONGEST)),
         ca_file=data.get("ca_file"),
         started_from=str(data.get("started_from")),
     )
@@ -221,13 +222,6 @@ def _no_source(options: CliOptions, enrolled: bool) -> str:
             "or give --os-collect-config FILE"
         )
     return "none of the sources can be used: give --os-collect-config FILE with a section for each but stoker's own"
-
-
-def _number(value: Any, default: float) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return default
 
 
 def _clamp(seconds: float) -> float:

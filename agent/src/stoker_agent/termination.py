@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
-from stoker_agent.programs import option
+from stoker_agent.programs import option, parse_seconds
 
 #: Reasons for a stop. The result's reason begins with them.
 CANCELLED, WITHDRAWN = "Cancelled", "Withdrawn"
@@ -82,11 +82,7 @@ def before(why: str) -> Dict[str, Any]:
 
 def grace(entry: Mapping[str, Any]) -> float:
     """Return the seconds between SIGTERM and SIGKILL: the option ``cancel_grace``, at most an hour."""
-    seconds = option(entry, "cancel_grace")
-    try:
-        return GRACE_SECONDS if seconds is None else min(_LONGEST_GRACE, max(0.0, float(seconds)))
-    except (TypeError, ValueError):
-        return GRACE_SECONDS
+    return min(_LONGEST_GRACE, parse_seconds(option(entry, "cancel_grace"), GRACE_SECONDS))
 
 
 def is_over(process: subprocess.Popen[bytes]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from stoker_agent.config import Config
 from stoker_agent.keystone import LoginRejected
+from stoker_agent.programs import parse_seconds
 from stoker_agent.reports import REPORT
 from stoker_agent.signatures import Verifier
 from stoker_agent.web import Answer, Unreachable, Web
@@ -161,12 +162,9 @@ def parse_json(text: bytes) -> Any:
         raise Unreachable(f"the document cannot be read: {text[:100]!r}") from None
 
 
-def seconds(section: Mapping[str, Any], default: float = 10.0) -> float:
-    """Return the time limit of a call in seconds: the section's ``timeout``, between 1 and 600."""
-    try:
-        return min(600.0, max(1.0, float(section["timeout"])))
-    except (KeyError, TypeError, ValueError):
-        return default
+def seconds(section: Mapping[str, Any]) -> float:
+    """Return the time limit of a call in seconds: the section's ``timeout``, between 1 and 600, by default 10."""
+    return min(600.0, max(1.0, parse_seconds(section.get("timeout"), 10.0)))
 
 
 def ca_file(section: Mapping[str, Any], default: Optional[str]) -> Optional[str]:
