@@ -32,24 +32,22 @@ class Control:
     def __init__(self) -> None:
         self.why: Optional[str] = None
         self.ended = False
-        self._changed = threading.Condition()
+        #: Set by the first of both.
+        self._changed = threading.Event()
 
     def stop(self, why: str) -> None:
         """Request a stop for the reason ``why``, if no earlier request exists."""
-        with self._changed:
-            self.why = self.why or why
-            self._changed.notify_all()
+        self.why = self.why or why
+        self._changed.set()
 
     def end(self) -> None:
         """Record that the process has ended."""
-        with self._changed:
-            self.ended = True
-            self._changed.notify_all()
+        self.ended = True
+        self._changed.set()
 
     def wait(self, seconds: Optional[float] = None) -> None:
         """Wait until the run has ended, must stop, or ``seconds`` have passed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.ended or self.why is not None, seconds)
+        self._changed.wait(seconds)
 
 
 class Ended(NamedTuple):
