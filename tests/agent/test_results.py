@@ -360,3 +360,19 @@ def test_only_a_later_document_requests_an_accepted_result_again(runs, tmp_path,
     assert "result.requested" not in caplog.text
     results.observe({"c1": run})
     assert "result.requested" in caplog.text
+
+
+def test_a_run_that_begins_meanwhile_is_not_lost(runs, tmp_path, monkeypatch):
+    """It may have waited for another run for so long that its result could have been lost."""
+    outbox = Outbox(None)
+    results = Results(runs, Disk(tmp_path, outbox), outbox, Senders(None), {})
+    run, has_begun = with_source(entry("c1", {}), "stoker"), runs.has_begun
+
+    def begin(id: str) -> bool:
+        runs.begin(run)
+        return has_begun(id)
+
+    monkeypatch.setattr(runs, "has_begun", begin)
+    monkeypatch.setattr("stoker_agent.results.LOST_SECONDS", -1)
+    results.observe({"c1": run})
+    assert runs.list_interrupted() == ["c1"]
