@@ -5,16 +5,6 @@ from __future__ import annotations
 from support.concurrency import call_together
 
 
-def test_one_of_many_conditional_creations_succeeds(swift):
-    for _ in range(5):
-        path = swift.container()
-        statuses = call_together(8, lambda n, p=path: swift("PUT", f"{p}/o", b"%d" % n, If_None_Match="*").status)
-        assert sorted(statuses) == [201] + [412] * 7
-        winner = statuses.index(201)
-        assert swift("GET", f"{path}/o").raw == b"%d" % winner
-        assert swift("HEAD", path).headers["X-Container-Object-Count"] == "1"
-
-
 def test_concurrent_writers_of_one_name_leave_one_object(swift):
     path = swift.container()
     answers = call_together(10, lambda n: swift("PUT", f"{path}/o", b"%d" % n * 10))
