@@ -242,6 +242,16 @@ def test_a_port_passes_its_address_to_its_replacement(store, is_rolled_back):
     assert len(_objects(heat)) == 4
 
 
+def test_a_taken_address_is_refused(store):
+    heat = world(store)
+    ports = {
+        name: define("OS::Neutron::Port", {"network": ref("net"), "fixed_ips": [{"ip_address": "10.7.0.77"}]})
+        for name in ("first", "second")
+    }
+    stack = heat.create(template({name: NETWORKS[name] for name in ("net", "subnet")} | ports))
+    assert (stack.status, "IP address 10.7.0.77 already allocated in subnet" in stack.reason) == (Status.FAILED, True)
+
+
 def test_a_generated_private_key_is_shown_and_stored_encrypted(store):
     heat = world(store)
     key = define("OS::Nova::KeyPair", {"name": "k", "save_private_key": True})

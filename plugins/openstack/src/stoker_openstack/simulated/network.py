@@ -95,6 +95,8 @@ def _fixed_ips(project: Project, network_id: str, port: CloudObject) -> Iterator
         subnet_id = project.resolve(CloudKind.SUBNET, ref) if ref else _subnet_with(subnets, address)
         subnet = next((item for item in subnets if item["id"] == subnet_id), {"id": subnet_id})
         pair = (subnet_id, address or _free_address(subnet, used, f"{port.id}{len(used)}"))
+        if pair in used:
+            raise Invalid(f"IP address {address} already allocated in subnet {subnet_id}.")
         used.add(pair)
         yield {"subnet_id": pair[0], "ip_address": pair[1]}
 
