@@ -48,9 +48,8 @@ def test_the_end_of_a_stack_has_the_stacks_id_and_the_requests(stoker, level, st
 
 def test_a_trigger_ends_with_its_counts(stoker):
     server, _ = enroll(stoker, "one")
-    config = stoker.heat("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
-    body = {"config_id": config.body["software_config"]["id"], "servers": [server["id"]], "action": "BACKUP"}
-    trigger = stoker.heat("POST", "/software_triggers", body).body["software_trigger"]["id"]
+    body = {"config_id": stoker.create_config(), "servers": [server["id"]], "action": "BACKUP"}
+    trigger = stoker.create("software_triggers", **body)["id"]
     stoker.heat("POST", f"/software_triggers/{trigger}/cancel", {"force": True})
     stoker.until(lambda: events(stoker, "trigger.ended") != [])
     [ended] = events(stoker, "trigger.ended")

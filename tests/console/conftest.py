@@ -63,12 +63,9 @@ class Site:
 
     def trigger(self, script: str, name: str = "task", most: int | None = None) -> dict[str, Any]:
         """Run a script on all servers of the group, or on ``most`` of them."""
-        body = {"name": name, "group": "script", "config": script}
-        config_id = self.stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
-        names = [server["id"] for server in self.servers if server["name"].startswith("web")]
-        answer = self.stoker.heat("POST", "/software_triggers", {"config_id": config_id, "servers": names[:most]})
-        assert answer.status == 201, answer.raw
-        return answer.body["software_trigger"]
+        ids = [server["id"] for server in self.servers if server["name"].startswith("web")]
+        config_id = self.stoker.create_config(script, name=name)
+        return self.stoker.create("software_triggers", config_id=config_id, servers=ids[:most])
 
     def ended(self, trigger: dict[str, Any]) -> dict[str, Any]:
         """Wait for the end of a trigger, and return it."""

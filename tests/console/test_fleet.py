@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.accounts import PASSWORD
+from support.agent_protocol import deploy, shown
 
 from .conftest import HOSTILE, Site, confirm
 
@@ -27,16 +28,15 @@ def fleet(site: Site) -> Site:
     create_schedule(site, "nightly backup", cron="30 2 * * *", timezone="Europe/Vienna")
     create_schedule(site, f"reports {HOSTILE}", cron="0 12 * * 1-5")
     create_schedule(site, "log rotation", cron="*/30 * * * *")
-    ids = [deploy_file(site, server, motd(site, server)) for server in site.servers[:2]]
-    site.stoker.until(lambda: all(deployment(site, id)["status"] == "COMPLETE" for id in ids))
+    deployed = [deploy_file(site, server, motd(site, server)) for server in site.servers[:2]]
+    site.stoker.until(lambda: all(shown(site.stoker, each)["status"] == "COMPLETE" for each in deployed))
     for server in site.servers[:2]:
         change_file(site, server)
     return site
 
 
 def create_schedule(site: Site, name: str, **times: Any) -> None:
-    body = {"name": "backup", "group": "script", "config": "#!/bin/sh\necho saved"}
-    config = site.stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
+    config = site.stoker.create_config("#!/bin/sh\necho saved", name="backup")
     trigger = {"config_id": config, "servers": [server["name"] for server in site.servers[:4]]}
     answer = site.stoker.heat("POST", "/software_schedules", {"name": name, "trigger": trigger, **times})
     assert answer.status == 201, answer.raw
@@ -51,23 +51,10 @@ def motd(site: Site, server: dict[str, Any]) -> Path:
     return site.folder / f"motd of {server['name']}"
 
 
-def deploy_file(site: Site, server: dict[str, Any], path: Path) -> str:
-    body = {
-        "name": "message of the day",
-        "group": "file",
-        "config": {"path": str(path), "content": CONTENT, "mode": "0644"},
-        "inputs": [{"name": "audience", "type": "String", "default": HOSTILE, "description": "Who reads it"}],
-    }
-    config = site.stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
-    wanted = {"config_id": config, "server_id": server["id"], "signal_transport": "STOKER_SIGNAL"}
-    answer = site.stoker.heat("POST", "/software_deployments", wanted)
-    assert answer.status == 200, answer.raw
-    return str(answer.body["software_deployment"]["id"])
-
-
-def deployment(site: Site, id: str) -> dict[str, Any]:
-    shown: dict[str, Any] = site.stoker.heat("GET", f"/software_deployments/{id}").body["software_deployment"]
-    return shown
+def deploy_file(site: Site, server: dict[str, Any], path: Path) -> dict[str, Any]:
+    content = {"path": str(path), "content": CONTENT, "mode": "0644"}
+    inputs = [{"name": "audience", "type": "String", "default": HOSTILE, "description": "Who reads it"}]
+    return deploy(site.stoker, server["id"], content, name="message of the day", group="file", inputs=inputs)
 
 
 def change_file(site: Site, server: dict[str, Any]) -> None:
@@ -146,8 +133,7 @@ def test_a_week_of_schedules_shows_windows_and_what_waits_for_them(open_window, 
 
 
 def test_a_schedule_is_created_changed_run_and_deleted(open_window, fleet):
-    config = {"name": "sync", "group": "script", "config": "#!/bin/sh", "inputs": [{"name": "target"}]}
-    assert fleet.stoker.heat("POST", "/software_configs", config).status == 200
+    fleet.stoker.create_config(name="sync", inputs=[{"name": "target"}])
     page = open_window("schedules", account=fleet.member, timezone_id="Europe/Vienna").page
     page.get_by_role("button", name="New schedule").click()
     dialog = page.get_by_role("dialog")

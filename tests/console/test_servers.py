@@ -127,8 +127,7 @@ def test_a_name_that_no_server_has_is_named(open_window):
 
 def test_a_config_runs_with_its_inputs(open_window, site):
     inputs = [{"name": "target", "default": "s3", "description": "Where it goes"}, {"name": "key", "secret": True}]
-    config = {"name": "backup", "group": "script", "config": '#!/bin/sh\necho "$target"', "inputs": inputs}
-    assert site.stoker.heat("POST", "/software_configs", config).status == 200
+    site.stoker.create_config('#!/bin/sh\necho "$target"', name="backup", inputs=inputs)
     page = open_window("run?what=config&servers=web1").page
     page.locator("select").select_option(label="backup (script)")
     expect(page.get_by_label("target")).to_have_attribute("placeholder", "default: s3")
@@ -144,8 +143,7 @@ def test_a_config_runs_with_its_inputs(open_window, site):
 
 
 def test_a_config_runs_before_the_list_of_all_configs_has_come(open_window, site):
-    config = {"name": "prompt", "group": "script", "config": "#!/bin/sh\necho at once"}
-    id = site.stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
+    id = site.stoker.create_config("#!/bin/sh\necho at once", name="prompt")
     page = open_window().page
     page.route(re.compile("/software_configs\\?.*limit="), lambda _: None)  # never answered
     page.goto(f"{site.home}run?what=config&config={id}&servers=web1")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.accounts import create_account, create_project
+from support.accounts import Account, create_account, create_project
+from support.agent_protocol import shown
 from support.agents import OwnAgent, enrolled_agent
-from support.server import Answer, Served
-from support.templates import define
-
-Ask = Callable[..., Answer]
+from support.server import Answer, HeatClient, Served
+from support.templates import define, template
 
 
-def stranger(stoker: Served, name: str) -> tuple[str, Ask]:
-    """Another project's id, and what its member asks."""
-    account = create_account(stoker, "member", project=create_project(stoker, name), name=name)
-    return account.project, account.heat
+def stranger(stoker: Served, name: str) -> Account:
+    """A member of another project of this name."""
+    return create_account(stoker, "member", project=create_project(stoker, name), name=name)
 
 
 @pytest.fixture
@@ -27,24 +25,18 @@ def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
         yield running
 
 
-def source(ask: Ask, text: str, group: str = "script") -> str:
-    body = {"name": "c", "group": group, "config": text}
-    return str(ask("POST", "/software_configs", body).body["software_config"]["id"])
+def deploy(client: HeatClient, server: str, text: str, group: str = "script") -> Answer:
+    config_id = client.create_config(text, group=group)
+    body = {"config_id": config_id, "server_id": server, "signal_transport": "STOKER_SIGNAL"}
+    return client.heat("POST", "/software_deployments", body)
 
 
-def deploy(ask: Ask, server: str, text: str, group: str = "script") -> Answer:
-    said = {"config_id": source(ask, text, group), "server_id": server, "signal_transport": "STOKER_SIGNAL"}
-    return ask("POST", "/software_deployments", said)
-
-
-def status(ask: Ask, made: Answer) -> str:
-    id = made.body["software_deployment"]["id"]
-    return str(ask("GET", f"/software_deployments/{id}").body["software_deployment"]["status"])
+def status(client: HeatClient, made: Answer) -> str:
+    return str(shown(client, made.body["software_deployment"])["status"])
 
 
 def test_a_policy_admits_one_other_project(stoker, agent):
-    let, theirs = stranger(stoker, "let-in")
-    _, forger = stranger(stoker, "forger")
+    theirs, forger = stranger(stoker, "let-in"), stranger(stoker, "forger")
     server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
 
     before = deploy(theirs, server, "echo before >>$WORK/runs")
@@ -59,7 +51,7 @@ def test_a_policy_admits_one_other_project(stoker, agent):
     assert (mistaken.status, "let-on" in mistaken.body["error"]["message"]) == (400, True)
     policy = {"allow": [{"project": "let-in"}], "groups": ["script"]}
     changed = stoker.heat("PATCH", "/servers/web1", {"policy": policy})
-    assert changed.body["server"]["policy"]["allow"] == [{"project": let}]
+    assert changed.body["server"]["policy"]["allow"] == [{"project": theirs.project}]
     made = deploy(theirs, server, "echo let in >>$WORK/runs")
     assert made.status == 200
     stoker.until(lambda: status(theirs, made) == "COMPLETE")
@@ -73,13 +65,13 @@ def test_a_policy_admits_one_other_project(stoker, agent):
     assert "web1" not in said.body["error"]["message"]
     theirs_id, known = made.body["software_deployment"]["id"], f"/software_deployments?server_id={server}"
     for path in (f"/software_deployments/{theirs_id}", f"/software_deployments/{theirs_id}/logs", "/servers/web1"):
-        assert forger("GET", path).status == 404
-    assert forger("GET", known).body == {"software_deployments": []}
-    assert forger("GET", f"/software_deployments/metadata/{server}").body == {"metadata": []}
-    assert forger("PATCH", f"/servers/{server}", {"policy": "PROJECT"}).status == 404
-    assert theirs("PATCH", f"/servers/{server}", {"policy": "PROJECT"}).status == 404
-    assert theirs("GET", f"/servers/{server}").status == 404
-    assert forger("GET", f"/audit?server={server}").body == {"audit": []}
+        assert forger.heat("GET", path).status == 404
+    assert forger.heat("GET", known).body == {"software_deployments": []}
+    assert forger.heat("GET", f"/software_deployments/metadata/{server}").body == {"metadata": []}
+    assert forger.heat("PATCH", f"/servers/{server}", {"policy": "PROJECT"}).status == 404
+    assert theirs.heat("PATCH", f"/servers/{server}", {"policy": "PROJECT"}).status == 404
+    assert theirs.heat("GET", f"/servers/{server}").status == 404
+    assert forger.heat("GET", f"/audit?server={server}").body == {"audit": []}
     assert agent.lines() == ["let in"]
 
     hanging = deploy(theirs, server, "sleep 1000")
@@ -133,26 +125,22 @@ def test_labels_and_policies_are_set_shown_and_validated(stoker):
 
 def test_a_deployment_is_authorized_again_for_every_run(stoker):
     server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]["id"]
-    given = {"config_id": source(stoker.heat, "echo"), "server_id": server, "action": "CREATE"}
+    given = {"config_id": stoker.create_config("echo"), "server_id": server, "action": "CREATE"}
     made = stoker.heat("POST", "/software_deployments", {**given, "status": "IN_PROGRESS"})
     path = f"/software_deployments/{made.body['software_deployment']['id']}"
     stoker.heat("PATCH", "/servers/web1", {"policy": {"groups": ["puppet"]}})
     assert stoker.heat("POST", "/software_deployments", given).status == 403
     assert stoker.heat("PUT", path, {"status": "COMPLETE"}).status == 200, "a report is no run"
     assert stoker.heat("PUT", path, {"status": "IN_PROGRESS"}).status == 403
-    assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other")}).status == 403
-    assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other", "puppet")}).status == 200
+    assert stoker.heat("PUT", path, {"config_id": stoker.create_config("other")}).status == 403
+    assert stoker.heat("PUT", path, {"config_id": stoker.create_config("other", group="puppet")}).status == 200
 
 
 def test_a_guest_is_not_shown_the_state_of_the_server_that_it_waits_for(stoker):
-    _, guest = stranger(stoker, "guest")
+    guest = stranger(stoker, "guest")
     id = stoker.heat("POST", "/servers", {"name": "absent"}).body["server"]["id"]
     stoker.heat("PATCH", "/servers/absent", {"policy": {"allow": [{"project": "guest"}]}})
-    properties = {"config": source(guest, "true"), "server": id}
-    run = define("OS::Heat::SoftwareDeployment", **properties)
-    template = {"heat_template_version": "2018-08-31", "resources": {"run": run}}
-    made = guest("POST", "/stacks", {"stack_name": "waits", "template": template})
-
-    shown = guest("GET", f"/stacks/waits/{made.body['stack']['id']}/resources/run").body["resource"]
-
-    assert shown["deployment"]["status_reason"] == "Waiting for the agent"
+    run = define("OS::Heat::SoftwareDeployment", config=guest.create_config("true"), server=id)
+    path = guest.create_stack("waits", template({"run": run}))
+    resource = guest.heat("GET", f"{path}/resources/run").body["resource"]
+    assert resource["deployment"]["status_reason"] == "Waiting for the agent"

@@ -22,8 +22,7 @@ def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_
         agent.program = shortened({"agent._UPKEEP_SECONDS": 0.2, "results.LOST_SECONDS": 0.5})
         agent.start()
         script = "#!/bin/sh\necho ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done\n"
-        config = stoker.heat("POST", "/software_configs", {"name": "c", "group": "script", "config": script}).body
-        body = {"config_id": config["software_config"]["id"], "server_id": agent.spoken.id, "action": "CREATE"}
+        body = {"config_id": stoker.create_config(script), "server_id": agent.spoken.id, "action": "CREATE"}
         created = stoker.heat("POST", "/software_deployments", {**body, "status": "IN_PROGRESS"}).body
         deployment = created["software_deployment"]
 

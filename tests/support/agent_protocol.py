@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from support.server import Answer, Served
+from support.server import Answer, HeatClient, Served
 
 _count = iter(range(1_000_000))
 
@@ -68,15 +68,14 @@ def spoken_agent(stoker: Served) -> SpokenAgent:
     return SpokenAgent(stoker, got.body["server_id"], server["name"], got.body["key"])
 
 
-def deploy(stoker: Served, server_id: str, config: str = "#!/bin/sh\n", **more: Any) -> dict[str, Any]:
+def deploy(stoker: HeatClient, server_id: str, config: Any = "#!/bin/sh\n", **more: Any) -> dict[str, Any]:
     """Create a config and deploy it to a server. Return the deployment."""
-    body = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
-    body |= {name: more.pop(name) for name in ("options", "group", "inputs") if name in more}
-    created = stoker.create("software_configs", **body)
+    body = {name: more.pop(name) for name in ("name", "options", "group", "inputs") if name in more}
+    id = stoker.create_config(config, outputs=[{"name": "result"}], **body)
     more = {"signal_transport": "STOKER_SIGNAL", **more}
-    return stoker.create("software_deployments", config_id=created["id"], server_id=server_id, **more)
+    return stoker.create("software_deployments", config_id=id, server_id=server_id, **more)
 
 
-def shown(stoker: Served, deployment: Mapping[str, Any]) -> dict[str, Any]:
+def shown(stoker: HeatClient, deployment: Mapping[str, Any]) -> dict[str, Any]:
     """Return the current state of a deployment."""
     return stoker.heat("GET", f"/software_deployments/{deployment['id']}").body["software_deployment"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.accounts import Account, create_account
+from support.agent_protocol import deploy
 from support.server import LOCAL_SERVERS, Served, served
 from support.templates import config, define, deployment, template
 
@@ -87,16 +88,16 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
     ida = create_account(stoker, "member", name="ida")
     _change_policy(ida, servers["web3"])
     _let_drift(stoker, folder, [servers["web0"], servers["web5"]])
-    patch = _create_config(stoker, "Upgrade openssl", _PATCH.format(**servers))
+    patch = stoker.create_config(_PATCH.format(**servers), name="Upgrade openssl")
     web = [servers[f"web{number}"] for number in range(WEB)]
     ended = _patch(stoker, patch, web)
     _ok(stoker, "PUT", f"/stacks/shop/{stack}", {"template": _shop("2.4.1"), "disable_rollback": True})
     stoker.await_stack(f"/stacks/shop/{stack}", "UPDATE_FAILED", 180)
     wait = f"#!/bin/sh\necho 'Dumping catalog'\nwhile [ ! -e {folder}/go ]; do sleep 0.2; done\necho done\n"
-    backup = _create_config(stoker, "Backup of databases", wait)
-    _create_config(stoker, "Check of databases", "#!/bin/sh\necho 'schema 41 is current'\n")
-    ids = list(servers.values())
-    running = _trigger(stoker, config_id=backup, servers=ids, name="Backup of databases", max_concurrent=4, canary=2)
+    backup = stoker.create_config(wait, name="Backup of databases")
+    stoker.create_config("#!/bin/sh\necho 'schema 41 is current'\n", name="Check of databases")
+    backups = {"config_id": backup, "servers": list(servers.values()), "name": "Backup of databases"}
+    running = stoker.create("software_triggers", **backups, max_concurrent=4, canary=2)
     databases = [servers[f"db{number}"] for number in range(DATABASES)]
     for title, cron, chosen in (
         ("Backup of databases", "30 2 * * *", databases),
@@ -137,10 +138,7 @@ def _let_drift(stoker: Served, folder: Path, servers: list[str]) -> None:
     paths = [folder / f"motd-{number}" for number, _ in enumerate(servers)]
     for path, server in zip(paths, servers, strict=True):
         body = {"path": str(path), "content": "Managed by Stoker: see the stack shop.\n", "mode": "0644"}
-        wanted = {"name": "Message of the day", "group": "file", "config": body}
-        config_id = _ok(stoker, "POST", "/software_configs", wanted)["software_config"]["id"]
-        run = {"config_id": config_id, "server_id": server, "signal_transport": "STOKER_SIGNAL"}
-        _ok(stoker, "POST", "/software_deployments", run)
+        deploy(stoker, server, body, name="Message of the day", group="file")
     stoker.until(lambda: all(path.exists() for path in paths))
     stoker.until(lambda: _is_complete(stoker, servers))
     for path in paths:
@@ -189,19 +187,10 @@ def _create_stack(stoker: Served, name: str, body: dict[str, Any]) -> str:
     return path.rpartition("/")[2]
 
 
-def _create_config(stoker: Served, name: str, script: str) -> str:
-    body = {"name": name, "group": "script", "config": script}
-    return str(_ok(stoker, "POST", "/software_configs", body)["software_config"]["id"])
-
-
-def _trigger(stoker: Served, **body: Any) -> dict[str, Any]:
-    trigger: dict[str, Any] = _ok(stoker, "POST", "/software_triggers", body)["software_trigger"]
-    return trigger
-
-
 def _patch(stoker: Served, config_id: str, servers: list[str]) -> dict[str, Any]:
     """Run the config on servers, and return the trigger after its end."""
-    trigger = _trigger(stoker, config_id=config_id, servers=servers, name="Upgrade openssl", max_fail_percentage=50)
+    body = {"config_id": config_id, "servers": servers, "name": "Upgrade openssl", "max_fail_percentage": 50}
+    trigger = stoker.create("software_triggers", **body)
 
     def show() -> dict[str, Any]:
         shown: dict[str, Any] = stoker.heat("GET", f"/software_triggers/{trigger['id']}").body["software_trigger"]

@@ -70,6 +70,11 @@ class HeatClient(ABC):
         created: dict[str, Any] = answer.body[nouns.removesuffix("s")]
         return created
 
+    def create_config(self, config: Any = "#!/bin/sh\n", **more: Any) -> str:
+        """Create a config, by default of a script, and return its id."""
+        body = {"name": "c", "group": "script", "config": config, **more}
+        return str(self.create("software_configs", **body)["id"])
+
     def stack(self, path: str) -> dict[str, Any]:
         """Return the current state of a stack."""
         stack: dict[str, Any] = self.heat("GET", path).body["stack"]
