@@ -1,5 +1,6 @@
 """The service that the client's tests talk to, and ways to call the program."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import openstack.config  # noqa: F401 — works out folders when imported: not those of the first test
 import pytest
@@ -28,6 +30,12 @@ class Result:
     code: int
     out: str
     err: str
+
+    @property
+    def data(self) -> Any:
+        """What it printed as JSON. The call must have succeeded."""
+        assert self.code == 0, self.err
+        return json.loads(self.out)
 
 
 Stoker = Callable[..., Result]

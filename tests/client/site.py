@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from support.accounts import PASSWORD, Account, create_account, create_project
-from support.agent_protocol import SpokenAgent, trade
+from support.agent_protocol import SpokenAgent, deploy, shown, trade
 from support.http_stub import Answering, Asked, Said, forward
 from support.ports import free_port
 from support.server import Served, served
@@ -136,16 +136,11 @@ class Site:
 
     def deploy(self, agent: SpokenAgent, name: str = "setup", **more: Any) -> dict[str, Any]:
         """Create a config and deploy it to a server. Return the deployment."""
-        config = {"name": name, "group": "script", "config": "#!/bin/sh\n", **more}
-        created = self.api("POST", "/software_configs", config)["software_config"]
-        body = {"config_id": created["id"], "server_id": agent.id, "signal_transport": "STOKER_SIGNAL"}
-        deployment: dict[str, Any] = self.api("POST", "/software_deployments", body)["software_deployment"]
-        return deployment
+        return deploy(self.account, agent.id, name=name, **more)
 
     def deployment(self, id_: str) -> dict[str, Any]:
         """Return the present state of a deployment."""
-        deployment: dict[str, Any] = self.api("GET", f"/software_deployments/{id_}")["software_deployment"]
-        return deployment
+        return shown(self.account, {"id": id_})
 
     def create_stack(self, name: str, template: str = EMPTY, *, wait: bool = True) -> dict[str, Any]:
         """Create a stack, and wait until it is complete or failed."""

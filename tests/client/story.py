@@ -94,10 +94,9 @@ class TriggerStory(Story):
     def __init__(self, site: Site, *steps: Step, servers: tuple[str, ...] = ("db1", "db2"), **more: Any) -> None:
         """``servers`` are those of the targets, new or not. ``more``: members of the trigger."""
         self.agents = {name: site.find_agent(name) for name in servers}
-        body = {"name": "database", "group": "script", "config": "#!/bin/sh\n"}
-        config = site.api("POST", "/software_configs", body)["software_config"]["id"]
+        config = site.account.create_config(name="database")
         body = {"config_id": config, "servers": list(self.agents), "name": "database BACKUP"}
-        self.id: str = site.api("POST", "/software_triggers", body)["software_trigger"]["id"]
+        self.id: str = site.account.create("software_triggers", **body)["id"]
         path = f"/software_triggers/{self.id}"
         real = site.api("GET", path)["software_trigger"].pop("targets")
         by_name = {target["server_name"]: target for target in real}

@@ -47,7 +47,7 @@ def test_an_upgrade_is_a_trigger_of_a_config_of_the_group_agent(site, stoker):
     assert site.bodies[-1][2]["servers"] == [web1.id, web2.id]
     assert stoker("server", "upgrade", "web9").code == 4
     assert stoker("server", "upgrade", "web1").code == 0
-    configs = json.loads(stoker("config", "list", "-o", "json").out)
+    configs = stoker("config", "list", "-o", "json").data
     assert [config["group"] for config in configs if config["name"] == "agent-upgrade"] == ["agent"]
 
 
@@ -55,6 +55,6 @@ def test_facts_are_listed_with_their_values(site, stoker):
     for name in ("web1", "web2"):
         site.add_agent(name)
     assert stoker("server", "label", "web1", "web2", "tier=web").code == 0
-    rows = {row["name"]: row for row in json.loads(stoker("server", "facts", "-o", "json").out)}
+    rows = {row["name"]: row for row in stoker("server", "facts", "-o", "json").data}
     assert rows["tier"]["values"] == ["web (2)"]
     assert "web (2)" in stoker("server", "facts").out

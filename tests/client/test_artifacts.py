@@ -1,7 +1,6 @@
 """The catalog and stored hooks on the command line."""
 
 import base64
-import json
 
 import pytest
 
@@ -54,8 +53,8 @@ def test_output(artifacts, stoker, words, shown):
 
 def test_data_are_the_objects_of_the_api_and_a_hook_is_written_to_a_file(artifacts, stoker, nowhere):
     entry = artifacts.api("GET", "/catalog/greet/1")["entry"]
-    assert json.loads(stoker("catalog", "show", "greet/1", "-o", "json").out) == entry
-    shown = json.loads(stoker("hook", "show", "shout/1", "--file", "shout", "-o", "json").out)
+    assert stoker("catalog", "show", "greet/1", "-o", "json").data == entry
+    shown = stoker("hook", "show", "shout/1", "--file", "shout", "-o", "json").data
     assert shown["content"] == base64.b64encode(b"one").decode()
     assert (nowhere / "shout").read_bytes() == b"one"
     missing = stoker("hook", "show", "shout/1", "--file", "nowhere/shout")
@@ -65,6 +64,6 @@ def test_data_are_the_objects_of_the_api_and_a_hook_is_written_to_a_file(artifac
 
 def test_an_entry_for_all_projects_is_of_the_site(artifacts, stoker, use_admin):
     use_admin()
-    (added,) = json.loads(stoker("catalog", "add", "new0.yaml", "--public", "-o", "json").out)
+    (added,) = stoker("catalog", "add", "new0.yaml", "--public", "-o", "json").data
     assert (added["name"], added["origin"]) == ("new", "site")
     assert stoker("catalog", "delete", "new/1", "--yes").code == 0

@@ -87,7 +87,7 @@ def test_a_limit_is_applied_by_the_service_and_more_rows_are_read_in_pages(fleet
     stoker("drift", "list", "--all", "--limit", "2")
     assert requests() == ["/checks?limit=2"]
     monkeypatch.setattr(ReadOnlyCollection, "page_size", 2)
-    listed = json.loads(stoker("drift", "list", "--all", "-o", "json").out)
+    listed = stoker("drift", "list", "--all", "-o", "json").data
     assert len(listed) == 3
     assert requests()[1:] == ["/checks?limit=2", f"/checks?limit=2&marker={listed[1]['deployment_id']}"]
 
@@ -97,7 +97,7 @@ def test_drift_show_prints_the_differences(fleet, stoker):
     shown = stoker("drift", "show", id_)
     assert shown.code == 0, shown.err
     assert "shop/motd on web1:\n  changed: /etc/motd\n      -old\n      +new\n  failed: nginx\n" in shown.out
-    assert json.loads(stoker("drift", "show", id_[:8], "-o", "json").out)["changes"] == CHANGES
+    assert stoker("drift", "show", id_[:8], "-o", "json").data["changes"] == CHANGES
 
 
 def test_drifted_deployments_are_repaired(fleet, stoker):

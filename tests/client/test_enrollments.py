@@ -1,6 +1,5 @@
 """Enrollments, and the user data of servers, on the command line."""
 
-import json
 import re
 
 import yaml
@@ -16,14 +15,16 @@ def test_enroll_prints_the_line_alone_and_the_hint_as_a_message(site, stoker):
     assert re.fullmatch(r"Paste this line on web1. It is good for one machine, until 20.*Z\.", first)
     assert warning.startswith("Warning: ")
     assert "on the machine that becomes old" in stoker("server", "enroll", "old", "--again").err
+    taken = stoker("server", "enroll", "old")
+    assert (taken.code, taken.err.count("\n")) == (5, 1)
     many = stoker(*MANY)
     assert (many.out.count("\n"), "good for 3 machines" in many.err) == (1, True)
-    enrolled = json.loads(stoker(*MANY, "-o", "json").out)["enrollment"]
+    enrolled = stoker(*MANY, "-o", "json").data["enrollment"]
     assert enrolled["token"] in enrolled["command"]
     words = ("web3", "-o", "json", "-c", "token", "-c", "expires_at")
-    assert list(json.loads(stoker("server", "enroll", *words).out)) == ["token", "expires_at"]
+    assert list(stoker("server", "enroll", *words).data) == ["token", "expires_at"]
     assert len(stoker("server", "enroll", "web4", "-o", "value", "-c", "token").out.split()) == 1
-    labeled = json.loads(stoker("server", "enroll", "web2", "--label", "a=b", "-o", "json").out)
+    labeled = stoker("server", "enroll", "web2", "--label", "a=b", "-o", "json").data
     assert (labeled["server"]["name"], labeled["server"]["labels"]) == ("web2", {"a": "b"})
 
 
@@ -43,7 +44,7 @@ def test_enrollments_are_listed_and_revoked(site, stoker):
     words = ("-o", "csv", "-c", "status", "-c", "limit", "-c", "labels", "--sort", "limit")
     assert stoker("enrollment", "list", *words).out == 'status,limit,labels\nACTIVE,1,\nACTIVE,5,"a=1, b=2"\n'
     assert "Approval" in stoker("enrollment", "list", "-o", "wide").out
-    assert json.loads(stoker("enrollment", "list", "-o", "json").out) == [first, second]
+    assert stoker("enrollment", "list", "-o", "json").data == [first, second]
     prefix = first["id"][:8]
     assert stoker("enrollment", "delete", prefix, "-y").out == f"enrollment {prefix} deleted\n"
     both = stoker("enrollment", "delete", "0" * 8, second["id"], "--yes")

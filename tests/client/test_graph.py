@@ -1,6 +1,5 @@
 """The graph of a stack: what is in which frame, and which arrows there are."""
 
-import json
 import re
 
 from stoker_client.graph_renderer import dot
@@ -71,7 +70,7 @@ def test_without_graphviz_the_command_names_it(stoker, site, monkeypatch):
     assert result.code == 1
     assert "Graphviz is not installed" in result.err
     assert stoker("stack", "graph", "web", "--format", "dot").out.startswith("digraph stack {")
-    assert json.loads(stoker("stack", "graph", "web", "--format", "json", "--nested-depth", "1").out) == {
+    assert stoker("stack", "graph", "web", "--format", "json", "--nested-depth", "1").data == {
         "nodes": [],
         "edges": [],
     }

@@ -123,6 +123,49 @@ def test_an_offline_server_is_reported(site, stoker, acting):
     )
 
 
+def test_a_command_runs_on_several_servers_and_on_those_with_a_label(site, stoker, web1):
+    site.api("PATCH", "/servers/web1", {"labels": {"role": "web"}})
+    site.act(web1, lambda agent, run: agent.finish(run["id"], deploy_stdout="one\n", deploy_stderr="err\n"))
+    site.act(site.add_agent("web2"), lambda agent, run: agent.finish(run["id"], 4, deploy_stdout="two\n"))
+    labeled = stoker("run", "--label", "role=web", "--", "true")
+    assert (labeled.code, labeled.out, labeled.err) == (0, "one\n", "err\n")
+    for servers in (["web1", "web2"], ["web?", web1.id[:8]]):
+        both = stoker("run", *servers, "--", "true")
+        assert (both.code, sorted(both.out.splitlines())) == (4, ["web1 | one", "web2 | two"])
+    for servers in (["web1"], ["web1", "web2"]):
+        refused = stoker("run", *servers, "-i", "bad name=1", "--", "env")
+        assert (refused.code, refused.out) == (5, "")
+        assert '"bad name" cannot be an environment variable' in refused.err
+    assert left(site) == (0, 0)
+    assert stoker("run", "--label", "role=none", "--", "true").err.startswith("stoker: no server matches role=none")
+
+
+def test_a_run_that_does_not_begin_in_time_is_cancelled(site, stoker, web1):
+    site.api("POST", "/servers", {"name": "absent"})
+    late = stoker("run", "absent", "--wait-timeout", "1", "--", "true")
+    assert (late.code, late.err.splitlines()) == (
+        124,
+        [
+            "stoker: absent is ENROLLING: waiting for its agent, for 1 s at most (--wait-timeout)",
+            "stoker: nothing ran on absent within 1 s (ENROLLING); its run is cancelled",
+        ],
+    )
+    codes = [0, 3]
+    site.act(web1, lambda agent, run: agent.finish(run["id"], codes.pop(0), deploy_stdout="here\n"))
+    for code in (124, 3):
+        several = stoker("run", "absent", "web1", "--wait-timeout", "3", "--", "true")
+        assert (several.code, several.out) == (code, "web1 | here\n")
+        assert "stoker: nothing ran on absent within 3 s (ENROLLING); its run is cancelled" in several.err
+    assert left(site) == (0, 0)
+
+    window = {"cron": "0 0 1 1 *", "minutes": 1}
+    site.api("PATCH", "/servers/web1", {"policy": {"maintenance_windows": [window]}})
+    held = stoker("run", "web1", "--wait-timeout", "1", "--", "true")
+    assert held.code == 124
+    assert held.err.startswith("stoker: not started on web1: Waiting for the maintenance window of web1, which opens ")
+    assert held.err.splitlines()[0].endswith("; waiting for 1 s at most (--wait-timeout)")
+
+
 def test_output_is_printed_at_once_and_ctrl_c_says_that_the_run_continues(site, web1, spawn):
     site.act(web1, lambda agent, run: agent.log(run["id"], 0, b"started\n"))
     process = spawn("-m", "stoker_client.cli.main", "run", "web1", "--", "sleep 1000")

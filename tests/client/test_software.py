@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import count
 
 import pytest
 
@@ -17,13 +18,8 @@ def script(nowhere):
     return "go.sh"
 
 
-def made(result):
-    assert result.code == 0, result.err
-    return json.loads(result.out)
-
-
 def config_of(stoker, name: str = "setup", *more: str):
-    return made(stoker("config", "create", name, "-f", "go.sh", *more, "-o", "json"))
+    return stoker("config", "create", name, "-f", "go.sh", *more, "-o", "json").data
 
 
 def configs(site):
@@ -52,8 +48,8 @@ def test_config_create(site, stoker, script, nowhere):
 def test_configs_are_found_by_id_and_by_name_and_deleted(site, stoker, script):
     config = config_of(stoker)
 
-    assert made(stoker("config", "show", config["id"], "-o", "json")) == config
-    assert made(stoker("config", "show", "setup", "-o", "json")) == config
+    assert stoker("config", "show", config["id"], "-o", "json").data == config
+    assert stoker("config", "show", "setup", "-o", "json").data == config
     assert stoker("config", "show", "setup", "--config-only").out == "#!/bin/sh\necho go\n\n"
     assert "echo go" in stoker("config", "show", "setup").out
     assert "setup" in stoker("config", "list").out
@@ -74,9 +70,9 @@ def test_derived_configs_are_not_found_by_name(site, stoker, script):
     site.add_agent("web1")
     for _ in range(2):
         assert stoker("deployment", "create", "--config", "setup", "--server", "web1").code == 0
-    listed = json.loads(stoker("config", "list", "-o", "json").out)
+    listed = stoker("config", "list", "-o", "json").data
     assert [each["id"] for each in listed] == [config["id"]]
-    assert len(json.loads(stoker("config", "list", "--all", "-o", "json").out)) == 3
+    assert len(stoker("config", "list", "--all", "-o", "json").data) == 3
 
 
 @pytest.fixture
@@ -92,14 +88,14 @@ CREATE = ("deployment", "create", "--config", "setup", "-i", "a=1")
 @pytest.fixture
 def deployed(agent, stoker):
     """A deployment on the server."""
-    return made(stoker(*CREATE, "--server", "web1", "-o", "json"))
+    return stoker(*CREATE, "--server", "web1", "-o", "json").data
 
 
 def test_deployment_create_waits_and_fails_with_the_last_line_of_stderr(site, stoker, agent):
     codes = [0, 3]
     site.act(agent, lambda agent, run: agent.finish(run["id"], codes.pop(0), deploy_stderr="no space left\n"))
 
-    assert made(stoker(*CREATE, "--server", "web1", "--wait", "-o", "json"))["status"] == "COMPLETE"
+    assert stoker(*CREATE, "--server", "web1", "--wait", "-o", "json").data["status"] == "COMPLETE"
     failed = stoker(*CREATE, "--server", "web1", "--wait")
     assert (failed.code, failed.err) == (1, "stoker: setup on web1: exit 3: no space left\n")
     assert "`stoker server list`" in stoker(*CREATE, "--server", "nope").err
@@ -109,7 +105,7 @@ def test_deployment_create_waits_and_fails_with_the_last_line_of_stderr(site, st
 def test_deployment_list_and_show(site, stoker, deployed):
     other = site.add_agent("web2")
     assert deployed["id"] in stoker("deployment", "list").out
-    listed = made(stoker("deployment", "list", "-o", "json", "-c", "name", "-c", "server", "-c", "requested_by"))
+    listed = stoker("deployment", "list", "-o", "json", "-c", "name", "-c", "server", "-c", "requested_by").data
     assert listed == [{"name": "setup", "server": "web1", "requested_by": site.account.name}]
     for option, value, is_listed in (
         ("server", "web1", True),
@@ -121,19 +117,19 @@ def test_deployment_list_and_show(site, stoker, deployed):
         ("contains", "ETU", True),
         ("contains", "absent", False),
     ):
-        listed = made(stoker("deployment", "list", f"--{option}", value, "-o", "json", "-c", "id"))
+        listed = stoker("deployment", "list", f"--{option}", value, "-o", "json", "-c", "id").data
         assert listed == [{"id": deployed["id"]}] * is_listed, (option, value)
     assert "IN_PROGRESS" in stoker("deployment", "show", deployed["id"]).out
-    assert made(stoker("deployment", "show", "setup", "-o", "json"))["id"] == deployed["id"]
+    assert stoker("deployment", "show", "setup", "-o", "json").data["id"] == deployed["id"]
 
 
 def test_deployment_delete_deletes_the_derived_config_and_leaves_a_source_alone(site, stoker, deployed):
     [config] = configs(site)
     assert stoker("deployment", "delete", "--yes", deployed["id"]).code == 0
     assert site.api("GET", "/software_deployments")["software_deployments"] == []
-    assert made(stoker("config", "list", "--all", "-o", "json", "-c", "id")) == [{"id": config}]
+    assert stoker("config", "list", "--all", "-o", "json", "-c", "id").data == [{"id": config}]
 
-    deployed = made(stoker(*CREATE, "--server", "web1", "-o", "json"))
+    deployed = stoker(*CREATE, "--server", "web1", "-o", "json").data
     path = f"/software_deployments/{deployed['id']}"
     site.change("GET", path, lambda body: {"software_deployment": {**body["software_deployment"], "config_id": config}})
     stoker("deployment", "delete", "--yes", deployed["id"])
@@ -161,12 +157,41 @@ def test_the_logs_and_outputs_of_a_deployment(stoker, agent, deployed):
 
     assert stoker("deployment", "output", id_, "a").out == "x\n"
     assert stoker("deployment", "output", id_, "b").out == "[1]\n"
-    assert made(stoker("deployment", "output", id_, "-o", "json")) == {"a": "x", "b": [1]}
-    assert made(stoker("deployment", "output", id_, "--all", "-o", "json"))["deploy_stdout"] == "one\ntwo\n"
+    assert stoker("deployment", "output", id_, "-o", "json").data == {"a": "x", "b": [1]}
+    assert stoker("deployment", "output", id_, "--all", "-o", "json").data["deploy_stdout"] == "one\ntwo\n"
     rows = [line.split() for line in stoker("deployment", "output", id_).out.splitlines()[1:]]
     assert rows == [["a", "x"], ["b", "[1]"]]
     missing = stoker("deployment", "output", id_, "nope").err
     assert missing.endswith("it has: a, b, deploy_status_code, deploy_stderr, deploy_stdout\n")
+
+
+def test_logs_are_those_of_the_newest_run_or_of_all(site, stoker, agent):
+    numbers = count(1)
+
+    def act(agent, run):
+        assert agent.call("POST", f"/runs/{run['id']}/progress", {"state": "RUNNING"}).status < 300
+        agent.log(run["id"], 0, f"first line\nthis is run {next(numbers)}\n".encode())
+        agent.finish(run["id"], 3)
+
+    site.act(agent, act)
+    for words in ((*CREATE[1:], "--server", "web1"), ("retry", "setup")):
+        assert stoker("deployment", *words, "--wait").code == 1
+
+    def logs(*words):
+        return stoker("deployment", "logs", "setup", *words).out
+
+    assert logs() == logs("--since", "1d") == "first line\nthis is run 2\n"
+    assert logs("--run", "1", "--follow") == "first line\nthis is run 1\n"
+    assert [line.partition(", 2")[0] for line in logs("--all").splitlines()] == [
+        "==> run 1: CREATE, FAILED, exit 3", "first line", "this is run 1",
+        "==> run 2: CREATE, FAILED, exit 3", "first line", "this is run 2",
+    ]  # fmt: skip
+    for follow in ([], ["--follow"]):
+        tail = logs("--stream", "stdout", "--tail", "1", "--timestamps", *follow)
+        assert re.fullmatch(r"20\d\d-\S+Z this is run 2\n", tail), tail
+    assert logs("--since", "2131-01-01T00:00:00Z") == ""
+    unknown = stoker("deployment", "logs", "setup", "--run", "3")
+    assert (unknown.code, unknown.err) == (4, "stoker: deployment setup has no run 3; it has: 2, 1\n")
 
 
 def test_servers_are_read_in_pages(site, stoker, client, monkeypatch):
@@ -199,7 +224,7 @@ def test_server_list_show_delete(site, stoker):
     agent = site.add_agent("web1")
 
     assert "ONLINE" in stoker("server", "list").out
-    assert made(stoker("server", "show", "web1", "-o", "json"))["id"] == agent.id
+    assert stoker("server", "show", "web1", "-o", "json").data["id"] == agent.id
     assert agent.id in stoker("server", "show", agent.id).out
     assert stoker("server", "delete", "--yes", "web1").code == 0
     assert site.api("GET", "/servers")["servers"] == []

@@ -1,11 +1,13 @@
 """Stacks on the command line."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
 from support.http_stub import Said
+from support.tools import find_tool
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +35,7 @@ def test_a_stack_is_found_by_name_id_and_both(site, stoker, client):
     stack = site.create_stack("web")
 
     for ref in ("web", stack["id"], f"web/{stack['id']}"):
-        assert json.loads(stoker("stack", "show", ref, "-o", "json").out)["id"] == stack["id"]
+        assert stoker("stack", "show", ref, "-o", "json").data["id"] == stack["id"]
         for command in ("resources", "events", "template"):
             assert stoker("stack", command, ref).code == 0
     unwritten = stoker("stack", "graph", "web", "--format", "dot", "--output-file", "gone/g.dot")
@@ -52,10 +54,10 @@ def test_outputs_are_listed_and_shown(site, stoker):
     site.create_stack("web", f"heat_template_version: 2021-04-16\n{values}")
 
     assert stoker("stack", "outputs", "web", "text").out == "two\nlines\n"
-    assert json.loads(stoker("stack", "outputs", "web", "map").out) == {"a": ["b"]}
-    assert json.loads(stoker("stack", "outputs", "web", "text", "-o", "json").out) == "two\nlines"
+    assert stoker("stack", "outputs", "web", "map").data == {"a": ["b"]}
+    assert stoker("stack", "outputs", "web", "text", "-o", "json").data == "two\nlines"
     assert "lines" in stoker("stack", "outputs", "web").out
-    assert len(json.loads(stoker("stack", "outputs", "web", "-o", "json").out)) == 2
+    assert len(stoker("stack", "outputs", "web", "-o", "json").data) == 2
     assert stoker("stack", "outputs", "web", "nope").code == 4
     shown = stoker("stack", "show", "web").out
     assert "map:" in shown
@@ -77,7 +79,7 @@ def test_the_error_of_an_output_is_shown(site, stoker):
 def test_the_parts_of_a_stack_are_shown_and_its_events_are_followed(site, stoker):
     stack = site.create_stack("web", VALUES)
     assert yaml.safe_load(stoker("stack", "template", "web").out)["heat_template_version"] == "2021-04-16"
-    template = json.loads(stoker("stack", "template", "web", "-o", "json").out)
+    template = stoker("stack", "template", "web", "-o", "json").data
     assert template["resources"]["a"]["type"] == "OS::Heat::Value"
     listed = [line.split()[1] for line in stoker("stack", "events", "web").out.splitlines()[1:]]
     assert listed == ["web", "a", "a", "web"]
@@ -103,3 +105,115 @@ def test_delete_continues_after_a_failure(site, stoker):
     assert result.code == 4
     assert result.err.startswith("stoker: The Stack (nope) could not be found")
     assert site.api("GET", "/stacks")["stacks"] == []
+
+
+#: A deployment without a signal, and an output that is the parameter ``word``.
+RUN = """\
+heat_template_version: 2018-08-31
+parameters: {word: {type: string, default: one}}
+resources:
+  config:
+    type: OS::Heat::SoftwareConfig
+    properties: {group: script, config: {get_param: word}}
+  server: {type: OS::Heat::DeployedServer, properties: {name: m}}
+  run:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: config}, server: {get_resource: server}, signal_transport: NO_SIGNAL}
+outputs: {word: {value: {get_attr: [config, config]}}}
+"""
+
+
+@pytest.fixture
+def web(site, nowhere):
+    """A function that returns the state of the stack ``web``, and its word. Its template is in ``t.yaml``."""
+    (nowhere / "t.yaml").write_text(RUN)
+    site.create_stack("web", RUN)
+
+    def show() -> tuple[str, str]:
+        [stack] = site.api("GET", "/stacks")["stacks"]
+        shown = site.api("GET", f"/stacks/web/{stack['id']}")["stack"]
+        return shown["stack_status"], shown["outputs"][0]["output_value"]
+
+    return show
+
+
+UPDATE = ("stack", "update", "web", "-t", "t.yaml", "-P")
+
+
+def test_suspend_resume_and_check_run(stoker, web):
+    for words in (("suspend", "web", "--wait"), ("resume", "web", "--wait"), ("check", "web")):
+        assert stoker("stack", *words).code == 0
+        assert web() == (f"{words[0].upper()}_COMPLETE", "one")
+    refused = stoker("stack", "cancel", "web")
+    assert (refused.code, refused.err.count("\n")) == (5, 1)
+    assert "only in UPDATE_IN_PROGRESS or CREATE_IN_PROGRESS" in refused.err
+
+
+def test_a_dry_run_lists_changes_and_servers(stoker, web):
+    *shown, plan = stoker(*UPDATE, "word=two", "--dry-run").out.splitlines()
+    assert shown == [
+        "~ run (OS::Heat::SoftwareDeployment) is updated in place: config differs",
+        "± config (OS::Heat::SoftwareConfig) is replaced: config differs",
+        "    config: one → two",
+        "0 added, 1 updated, 1 replaced, 0 deleted, 1 unchanged",
+        "runs: UPDATE of run on m",
+    ]
+    assert web() == ("CREATE_COMPLETE", "one")
+    word, digest = plan.split()
+    assert word == "plan"
+    refused = stoker(*UPDATE, "word=three", "--plan", digest)
+    assert (refused.code, f"The plan {digest} is out of date" in refused.err) == (5, True)
+    assert stoker(*UPDATE, "word=two", "--plan", digest, "--wait").code == 0
+    assert web() == ("UPDATE_COMPLETE", "two")
+
+
+def test_snapshots_are_created_and_restored(stoker, web):
+    taken = stoker("snapshot", "create", "web", "before", "-o", "json").data
+    assert stoker(*UPDATE, "word=two", "--wait").code == 0
+    assert [each["name"] for each in stoker("snapshot", "list", "web", "-o", "json").data] == ["before"]
+    assert stoker("snapshot", "restore", "web", taken["id"], "--wait").code == 0
+    assert web() == ("RESTORE_COMPLETE", "one")
+    assert stoker("snapshot", "delete", "--yes", "web", taken["id"]).code == 0
+    assert stoker("snapshot", "list", "web", "-o", "json").data == []
+
+
+def test_a_stack_is_abandoned_and_adopted(stoker, web, nowhere):
+    file = nowhere / "left.json"
+    exported = json.loads(stoker("stack", "export", "web").out)
+    assert stoker("stack", "abandon", "web", "--output-file", str(file)).code == 0
+    assert json.loads(file.read_text())["resources"] == exported["resources"]
+    assert file.stat().st_mode & 0o077 == 0
+    assert stoker("stack", "adopt", "web", str(file), "--wait").code == 0
+    assert web() == ("ADOPT_COMPLETE", "one")
+
+
+def test_a_dry_run_and_a_validation_create_nothing(site, stoker, web, nowhere):
+    shown = stoker("stack", "create", "new", "-t", "t.yaml", "-P", "word=x", "--dry-run", "-o", "json").data
+    assert {each["resource_name"] for each in shown["added"]} == {"config", "server", "run"}
+    found = stoker("template", "validate", "-t", "t.yaml", "-o", "json").data
+    assert found["Parameters"]["word"]["Default"] == "one"
+    (nowhere / "wrong.yaml").write_text(RUN.replace("OS::Heat::DeployedServer", "No::Such"))
+    wrong = stoker("template", "validate", "-t", "wrong.yaml")
+    assert (wrong.code, "No::Such" in wrong.err, "line 7" in wrong.err) == (5, True, True)
+    assert len(site.api("GET", "/stacks")["stacks"]) == 1
+
+
+def test_a_graph_is_drawn(stoker, web, nowhere):
+    find_tool("dot")
+    assert stoker("stack", "graph", "web", "--output-file", "g.svg").code == 0
+    texts = [each.text for each in ElementTree.parse(nowhere / "g.svg").iter("{http://www.w3.org/2000/svg}text")]
+    assert {"server", "run", "SoftwareDeployment: config", "m"} <= set(texts)
+    assert stoker("stack", "graph", "web", "--format", "png", "--output-file", "g.png").code == 0
+    assert (nowhere / "g.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_types_and_functions_are_listed(site, stoker):
+    listed = stoker("resource-type", "list", "-o", "json").data
+    assert "OS::Heat::SoftwareDeployment" in [each["resource_type"] for each in listed]
+    shown = stoker("resource-type", "show", "OS::Heat::RandomString", "-o", "json").data
+    assert shown["properties"]["length"]["type"] == "integer"
+    assert "resources:" in stoker("resource-type", "show", "OS::Heat::RandomString", "--template").out
+    versions = stoker("template", "functions", "-o", "json").data
+    assert "heat_template_version.2021-04-16" in [each["version"] for each in versions]
+    functions = stoker("template", "functions", "wallaby", "-o", "json").data
+    assert "get_attr" in [each["functions"] for each in functions]

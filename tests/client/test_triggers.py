@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from client.story import DROP, END, Raw, Say, Story, TriggerStory, target, trigger
@@ -16,11 +14,6 @@ GONE = "0" * 32
 TIME = "2031-05-06T07:08:09Z"
 
 
-def made(result):
-    assert result.code == 0, result.err
-    return json.loads(result.out)
-
-
 @pytest.fixture
 def short_pages(monkeypatch):
     monkeypatch.setattr(ReadOnlyCollection, "page_size", 2)
@@ -29,10 +22,9 @@ def short_pages(monkeypatch):
 def add_triggers(site, count: int, **more) -> list[str]:
     """The ids of new triggers."""
     agent = site.find_agent("db1")
-    body = {"name": "database", "group": "script", "config": "echo"}
-    config = site.api("POST", "/software_configs", body)["software_config"]["id"]
+    config = site.account.create_config(name="database")
     body = {"config_id": config, "servers": [agent.id], "name": "database BACKUP", **more}
-    return [site.api("POST", "/software_triggers", body)["software_trigger"]["id"] for _ in range(count)]
+    return [site.account.create("software_triggers", **body)["id"] for _ in range(count)]
 
 
 def test_list_reads_all_pages_and_selects(site, stoker, short_pages):
@@ -50,7 +42,7 @@ def test_list_reads_all_pages_and_selects(site, stoker, short_pages):
         (("--by", user), [other, *ids]),
         (("--by", "nobody"), []),
     ):
-        assert [each["id"] for each in made(stoker("trigger", "list", *words, "-o", "json"))] == selected, words
+        assert [each["id"] for each in stoker("trigger", "list", *words, "-o", "json").data] == selected, words
     assert "database BACKUP" in stoker("trigger", "list").out
 
 
@@ -58,7 +50,7 @@ def test_list_reads_all_pages_and_selects(site, stoker, short_pages):
 def test_an_incomplete_page_is_the_last_one(site, stoker, short_pages, there, questions):
     add_triggers(site, there)
 
-    assert len(made(stoker("trigger", "list", "-o", "json"))) == there
+    assert len(stoker("trigger", "list", "-o", "json").data) == there
     assert sum(path.startswith("/software_triggers") for _, path in site.calls) == questions
 
 
@@ -76,7 +68,7 @@ def test_show_prints_every_server(site, stoker):
     rows = [line.split() for line in shown.out.splitlines()]
     assert ["db1", "RUNNING", "40", first["deployment_id"], "half", "way"] in rows
     assert ["db2", "FAILED", "3", "2.0", second["deployment_id"], "no", "space"] in rows
-    data = made(stoker("trigger", "show", story.id, "-o", "json"))
+    data = stoker("trigger", "show", story.id, "-o", "json").data
     assert (data["targets"], data["queued"]) == (story.targets, 2)
 
 
@@ -113,7 +105,7 @@ def test_several_deployments_on_a_server_have_different_names(databases, stoker)
 
     lines = "".join(f"{name}\tsize\t5 {text}\n" for name, _, text in targets)
     assert stoker("trigger", "outputs", id_, "-o", "value").out == lines
-    first, *_ = made(stoker("trigger", "outputs", id_, "size", "-o", "json"))
+    first, *_ = stoker("trigger", "outputs", id_, "size", "-o", "json").data
     assert [first[key] for key in ("server", "output", "value", "deployment_id")] == ["db1/a", "size", "5 a", a]
     missing = stoker("trigger", "outputs", id_, "sise")
     assert (missing.code, "has no output 'sise'; it has: size" in missing.err) == (1, True)
@@ -133,11 +125,11 @@ def test_a_name_means_the_last_retry(site, stoker):
 
     second, third = retry(first), retry(first)
     last = retry(second)
-    assert made(stoker("trigger", "show", "patch", "-o", "json"))["id"] == last
+    assert stoker("trigger", "show", "patch", "-o", "json").data["id"] == last
     end(third)
     for id_ in (first, third):
         site.api("DELETE", f"/software_triggers/{id_}")
-    assert made(stoker("trigger", "show", "patch", "-o", "json"))["id"] == last
+    assert stoker("trigger", "show", "patch", "-o", "json").data["id"] == last
     add_triggers(site, 1, name="patch")
     ambiguous = stoker("trigger", "show", "patch")
     assert (ambiguous.code, "2 triggers are named 'patch'" in ambiguous.err) == (2, True)
@@ -153,7 +145,7 @@ def test_cancel_retry_and_delete_send_their_requests(site, stoker):
     assert (refused.code, "cancel it first" in refused.err) == (5, True)
     assert stoker("trigger", "cancel", id_, "--force").code == 0
     assert site.bodies[-1] == ("POST", f"{path}/cancel", {"force": True})
-    assert made(stoker("trigger", "retry", id_, "-o", "json"))["id"] != id_
+    assert stoker("trigger", "retry", id_, "-o", "json").data["id"] != id_
     assert site.bodies[-1] == ("POST", f"{path}/retry", {"only_failed": True})
     stoker("trigger", "retry", "--all", id_)
     assert site.bodies[-1] == ("POST", f"{path}/retry", {"only_failed": False})
@@ -200,7 +192,7 @@ def test_logs_of_one_server_are_printed_unchanged(site, stoker):
 
     assert (result.code, result.out, result.err) == (0, "a\nbc\n", "oh")
     assert stoker("trigger", "logs", id_, "--stream", "stderr").out == ""
-    chunks = made(stoker("trigger", "logs", id_, "-o", "json"))
+    chunks = stoker("trigger", "logs", id_, "-o", "json").data
     assert [each["data"] for each in chunks] == ["a\nb", "oh", "c\n"]
 
 
@@ -316,9 +308,9 @@ def test_the_history_lists_runs(site, stoker, agent, deployed):
     assert stoker("deployment", "history", deployed, *words).out.splitlines() == [
         f"2\tCREATE\tCOMPLETE\t0\t{name}", f"1\tCREATE\tFAILED\t3\t{name}"
     ]  # fmt: skip
-    listed = made(stoker("deployment", "history", deployed, "-o", "json"))
+    listed = stoker("deployment", "history", deployed, "-o", "json").data
     assert [(each["number"], each["changes"]) for each in listed] == [(2, CHANGES), (1, [])]
-    assert made(stoker("deployment", "history", deployed, "1", "-o", "json")) == listed[1] == runs[1]
+    assert stoker("deployment", "history", deployed, "1", "-o", "json").data == listed[1] == runs[1]
     missing = stoker("deployment", "history", deployed, "7")
     assert (missing.code, missing.err) == (4, f"stoker: deployment {deployed} has no run 7; it has: 2, 1\n")
 
@@ -372,8 +364,8 @@ def test_labels_are_set_removed_and_selected(site, stoker):
 
     for words, labels in (("role=web", "site=", "gone-"), {"role": "web", "site": ""}), (("site-",), {"role": "web"}):
         assert stoker("server", "label", "web1", *words).out == "server web1 labeled\n"
-        assert made(stoker("server", "show", "web1", "-o", "json"))["labels"] == labels
-    assert [each["name"] for each in made(stoker("server", "list", "--label", "role=web", "-o", "json"))] == ["web1"]
+        assert stoker("server", "show", "web1", "-o", "json").data["labels"] == labels
+    assert [each["name"] for each in stoker("server", "list", "--label", "role=web", "-o", "json").data] == ["web1"]
     assert "role=web" in stoker("server", "list").out
 
 
@@ -386,7 +378,7 @@ def test_a_policy_is_read_from_options_or_a_file_and_removed(site, stoker, nowhe
         (("p.yaml",), "server", "STACK"),
         ((), "server", "STACK"),
     ):
-        policy = made(stoker("server", "policy", "db1", *words, "-o", "json"))
+        policy = stoker("server", "policy", "db1", *words, "-o", "json").data
         assert (policy["policy_source"], policy["policy"]["allow"]) == (source, who)
 
 
@@ -411,11 +403,11 @@ def test_a_schedule_is_created_changed_and_deleted(site, stoker):
     site.api("PATCH", "/servers/db1", {"labels": {"role": "db"}, "policy": policy})
     words = ("app", "database", "BACKUP", "--label", "role=db", "--name", "nightly")
     more = ("--cron", "30 2 * * *", "--require-window", "--disabled")
-    schedule = made(stoker("schedule", "create", *words, *more, "-o", "json"))
+    schedule = stoker("schedule", "create", *words, *more, "-o", "json").data
 
     assert "nightly" in stoker("schedule", "list").out
-    assert made(stoker("schedule", "show", "nightly", "-o", "json")) == schedule
-    assert made(stoker("schedule", "set", "nightly", "--enable", "--any-time", "-o", "json"))["enabled"] is True
+    assert stoker("schedule", "show", "nightly", "-o", "json").data == schedule
+    assert stoker("schedule", "set", "nightly", "--enable", "--any-time", "-o", "json").data["enabled"] is True
     assert site.bodies[-1][2] == {"enabled": True, "require_window": False}
     assert stoker("schedule", "delete", "--yes", "nightly").code == 0
     assert "`stoker schedule list`" in stoker("schedule", "show", "nightly").err
@@ -427,7 +419,7 @@ def test_the_audit_log_is_listed(site, stoker, short_pages):
         site.api("PATCH", f"/servers/{name}", {"labels": {"a": "b"}})
 
     def listed(*words):
-        return [each["id"] for each in made(stoker("audit", "list", *words, "-o", "json"))]
+        return [each["id"] for each in stoker("audit", "list", *words, "-o", "json").data]
 
     ids = listed()
     entries = site.api("GET", "/audit")["audit"]

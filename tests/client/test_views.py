@@ -32,10 +32,9 @@ def test_names_are_folded_by_their_numbers(names, folded):
 @pytest.fixture
 def outputs(site):
     """A trigger whose runs have ended on four servers, with three different results."""
-    config = site.api("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
     agents = [site.add_agent(f"web{number}") for number in (1, 2, 3, 4)]
-    body = {"config_id": config["software_config"]["id"], "servers": [agent.id for agent in agents]}
-    trigger = site.api("POST", "/software_triggers", body)["software_trigger"]["id"]
+    body = {"config_id": site.account.create_config(), "servers": [agent.id for agent in agents]}
+    trigger = site.account.create("software_triggers", **body)["id"]
     texts = [f"host {agent.name}\nrelease 1\n" for agent in agents]
     texts[2] = "host web3\nrelease 2\n"
     for agent, text, code in zip(agents, texts, (0, 0, 0, 3), strict=True):
@@ -66,7 +65,7 @@ def test_equal_output_is_printed_once_and_states_have_digests(outputs, stoker, m
     assert [group["servers"] for group in json.loads(result.out)] == [["web4"]]
 
     monkeypatch.setattr("stoker_client.triggers._PAGE", 2)  # several pages
-    rows = json.loads(stoker("trigger", "targets", outputs, "-o", "json").out)
+    rows = stoker("trigger", "targets", outputs, "-o", "json").data
     assert [(row["server_name"], row["status"], row["exit_code"]) for row in rows] == [
         *((name, "COMPLETE", "0") for name in ("web1", "web2", "web3")),
         ("web4", "FAILED", "3"),
@@ -78,7 +77,7 @@ def test_equal_output_is_printed_once_and_states_have_digests(outputs, stoker, m
     failed = stoker("trigger", "targets", outputs, "--status", "failed", "-o", "value", "-c", "server_name")
     assert failed.out == "web4\n"
 
-    overview = {row["name"]: row for row in json.loads(stoker("overview", "-o", "json").out)}
+    overview = {row["name"]: row for row in stoker("overview", "-o", "json").data}
     assert overview["failed_triggers"]["count"] == 1
     assert overview["failed_triggers"]["path"].startswith("software_triggers?status=FAILED&ended_since=")
 
@@ -86,8 +85,7 @@ def test_equal_output_is_printed_once_and_states_have_digests(outputs, stoker, m
 @pytest.mark.slow
 def test_forecast_lists_the_next_times(site, stoker):
     site.add_agent("web1")
-    config = site.api("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
-    trigger = {"config_id": config["software_config"]["id"], "servers": ["web1"]}
+    trigger = {"config_id": site.account.create_config(), "servers": ["web1"]}
     site.api("POST", "/software_schedules", {"name": "often", "trigger": trigger, "cron": "* * * * *"})
     result = stoker("schedule", "forecast", "--within", "1h", "--limit", "2", "-o", "json")
     assert [(row["schedule_name"], row["servers"]) for row in json.loads(result.out)] == [("often", 1)] * 2
