@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from support.agent_protocol import deploy, shown
 from support.agents import OwnAgent, own_agent
+from support.availability import memory, reset_memory
+from support.backends import greetings, sections
 from support.events import event_stream
 from support.server import served
-from support.templates import config, deployment, server, template
 
 MB = 1024 * 1024
 #: `STOKER_TEST_FLOOD=1024` makes it the whole gigabyte.
@@ -44,18 +43,6 @@ def started(stoker, agent: OwnAgent, name: str) -> str:
     return agent.spoken.id
 
 
-def high_water(pid: int) -> int:
-    """Most bytes of memory that the process ever had."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
-
-
-def reset_high_water(pid: int) -> int:
-    Path(f"/proc/{pid}/clear_refs").write_text("5")
-    return high_water(pid)
-
-
 # What is stored is tested on each kind of database in tests/deployments/test_log_storage.py.
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url, agent):
@@ -63,7 +50,7 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
         server_id = started(stoker, agent, "flooded")
         warm = deploy(stoker, server_id, "#!/bin/sh\necho warm; sleep 0.5\n")
         stoker.until(lambda: shown(stoker, warm)["status"] == "COMPLETE")
-        before = {process.pid: reset_high_water(process.pid) for process in (stoker.process, agent.process)}
+        before = {process.pid: reset_memory(process.pid) for process in (stoker.process, agent.process)}
         lines = FLOOD // 64
         made = deploy(stoker, server_id, PROGRAM.format(lines=lines))
         ends: dict[str, int] = {}
@@ -91,7 +78,7 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
 
         # The report does not wait for the last output longer than a few seconds; that comes all the same.
         stoker.until(lambda: ends["stdout"] == FLOOD or reaches() == FLOOD, 120)
-        grown = {pid: high_water(pid) - was for pid, was in before.items()}
+        grown = {pid: memory(pid, "VmHWM") - was for pid, was in before.items()}
         found = kept_now()
         kept = sum(each["size"] for each in found)
         print(f"memory grown by {[g // 1024 for g in grown.values()]} kB (server, agent); kept {kept} bytes")
@@ -109,25 +96,21 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
 
 def test_progress_uses_the_transport_of_the_result(tmp_path):
     """One run after the other; ``agent/test_live`` has the transports that take nothing but a result."""
-    transports = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
-    script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/$name; do sleep 0.05; done\n"
-    machine = server("m", software_config_transport="POLL_SERVER_CFN")
-    resources = {"server": machine, "config": config(script, inputs=("name",))}
-    for before, name in zip(((), *((name,) for name in transports)), transports, strict=False):
-        resources[name] = deployment(after=before, signal_transport=name, name=name, input_values={"name": name})
-    outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
+    signals = {name: name for name in ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")}
+    script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/$who; do sleep 0.05; done\n"
+    ordered = greetings("POLL_SERVER_CFN", signals, script=script)
+    for before, name in pairwise(signals):
+        ordered["resources"][name]["depends_on"] = before
     with served(tmp_path) as stoker:
-        stack = stoker.create_stack("s", template(resources, outputs=outputs))
-        stoker.until(lambda: stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"] is not None)
-        said = stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"]
+        stack = stoker.create_stack("s", ordered)
 
         def run(name: str) -> dict:
             id = stoker.heat("GET", f"{stack}/resources/{name}").body["resource"]["physical_resource_id"]
             return shown(stoker, {"id": id}) if id else {"status_reason": None}
 
-        with own_agent(tmp_path / "machine", {"cfn": said["cfn"]}) as machine:
+        with own_agent(tmp_path / "machine", sections(stoker, stack)) as machine:
             machine.start()
-            for name in transports:
+            for name in signals:
                 stoker.until(lambda name=name: run(name)["status_reason"] == "Running (42 %): half way")
                 assert run(name)["status"] == "IN_PROGRESS"
                 machine.work.joinpath(name).touch()

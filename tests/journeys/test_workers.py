@@ -65,14 +65,10 @@ def check_metrics(stoker: Served) -> None:
     assert not poll.is_alive()
 
 
-def read_log(stoker: Served) -> str:
-    return stoker.output
-
-
 def have_all_decided(stoker: Served, since: str) -> bool:
     """Whether each of the workers has logged a decision since then. Each call requests one, from any worker."""
     enroll(stoker)
-    added = read_log(stoker).removeprefix(since)
+    added = stoker.output.removeprefix(since)
     return all(f'"event": "rules.decision", "worker": {number}' in added for number in (1, 2, 3))
 
 
@@ -84,16 +80,16 @@ def test_metrics_of_all_workers_and_a_killed_one_is_restarted_and_all_end_in_ord
     os.kill(victim, signal.SIGKILL)
     workers.until(lambda: victim not in (found := list_children(workers.process.pid)) and len(found) == 3)
     workers.until(lambda: list_workers(read_metrics(workers)) == ["1", "2", "3"])
-    before = read_log(workers)
+    before = workers.output
     workers.until(lambda: have_all_decided(workers, before))  # before that, a worker that starts stops without a word
 
     # One log, with the number of each worker, and an orderly end of all processes.
-    log = read_log(workers)
+    log = workers.output
     assert log.count('"event": "worker.ended"') == 1
     pids = list_children(workers.process.pid)
     assert workers.stop() == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    stopped = read_log(workers).removeprefix(log)
+    stopped = workers.output.removeprefix(log)
     assert all(f'"worker": {number}' in stopped for number in (1, 2, 3))
     assert '"level": "error"' not in stopped
 

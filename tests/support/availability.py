@@ -84,6 +84,12 @@ def memory(pid: int, field: str) -> int:
     raise AssertionError(f"no {field} in /proc/{pid}/status")
 
 
+def reset_memory(pid: int) -> int:
+    """Let the highest memory of a process, VmHWM, be the present one, and return it."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return memory(pid, "VmHWM")
+
+
 @contextmanager
 def _probe(server: Served) -> Iterator[list[str]]:
     """Probe ``server`` during the block. Afterwards, the list has a sentence for each exceeded limit."""
@@ -96,8 +102,7 @@ def _probe(server: Served) -> Iterator[list[str]]:
         assert probe.stdin is not None
         assert probe.stdout is not None
         assert probe.stdout.readline() == "ready\n"
-        before = memory(server.process.pid, "VmRSS")
-        Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # resets VmHWM to VmRSS
+        before = reset_memory(server.process.pid)
         try:
             yield complaints
         finally:
