@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import threading
 import time
 import urllib.parse
 import uuid
 from typing import Any
 
+from support.connection_pool import ConnectionPool
+
 
 class Api:
-    """Calls the APIs on one persistent connection per thread."""
+    """Calls the APIs on connections that are kept, one for each thread at a time."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = environment
-        self._local = threading.local()
         self.token, base = self._login()
         self.base = urllib.parse.urlsplit(base)
+        self._connections = ConnectionPool(self.base.hostname or "", self.base.port or 80)
 
     def __call__(
         self, verb: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, absolute: bool = False
@@ -46,26 +46,12 @@ class Api:
 
     def send(self, verb: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, Any, bytes]:
         """Send unencoded bytes. Return the status, headers and body of the answer."""
-        for again in (False, True):
-            connection = getattr(self._local, "connection", None)
-            if connection is None:
-                connection = http.client.HTTPConnection(self.base.hostname or "", self.base.port, timeout=600)
-                self._local.connection = connection
-            try:
-                connection.request(verb, target, data, headers)
-                response = connection.getresponse()
-                return response.status, response.headers, response.read()
-            except (http.client.HTTPException, ConnectionError):
-                connection.close()
-                self._local.connection = None
-                if again:
-                    raise
-        raise AssertionError("unreachable")
+        return self._connections.request(verb, target, data, headers, 600)
 
     def _login(self) -> tuple[str, str]:
         told = self.environment
         url = urllib.parse.urlsplit(told["OS_AUTH_URL"])
-        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=60)
+        connections = ConnectionPool(url.hostname or "", url.port or 80, is_kept=False)
         user = {
             "name": told["OS_USERNAME"],
             "domain": {"name": told.get("OS_USER_DOMAIN_NAME", "Default")},
@@ -82,13 +68,12 @@ class Api:
             }
         }
         path = url.path.rstrip("/") + "/auth/tokens"
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        said = json.loads(response.read())
-        for service in said["token"]["catalog"]:
+        headers = {"Content-Type": "application/json"}
+        _, answer, raw = connections.request("POST", path, json.dumps(body).encode(), headers, 60)
+        for service in json.loads(raw)["token"]["catalog"]:
             if service["type"] == "orchestration":
                 public = next(each for each in service["endpoints"] if each["interface"] == "public")
-                return response.headers["X-Subject-Token"], public["url"]
+                return answer["X-Subject-Token"], public["url"]
         raise RuntimeError("the catalog has no orchestration endpoint")
 
     @property

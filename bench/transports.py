@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -16,6 +15,7 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 from bench.cases import RESULT, Result, Target, spread, template, until_waiting
 from bench.measure import cpu_seconds, load
 from support.backends import CLIENT
+from support.connection_pool import ConnectionPool
 from support.reports import make_report, token_of
 
 #: A request: verb, URL, body, headers.
@@ -160,31 +160,19 @@ def _signalling(target: Target, inputs: Mapping[str, Any]) -> Ask:
     return verb, url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
 
 
-_CONNECTIONS: dict[tuple[int, str], http.client.HTTPConnection] = {}
+@cache
+def _connections(host: str, port: int) -> ConnectionPool:
+    return ConnectionPool(host, port)
 
 
 def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-    """Send on a persistent connection of the current thread, which is opened again after the server closed it."""
+    """Send a request on a connection that is kept. Return the body of the answer, which must be no error."""
     parts = urlsplit(url)
-    key = (threading.get_ident(), parts.netloc)
-    for again in (False, True):
-        connection = _CONNECTIONS.get(key)
-        if connection is None:
-            connection = _CONNECTIONS[key] = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-        try:
-            connection.request(verb, f"{parts.path}?{parts.query}".rstrip("?"), body, dict(headers))
-            answer = connection.getresponse()
-            found = answer.read()
-        except (http.client.HTTPException, ConnectionError):
-            connection.close()
-            del _CONNECTIONS[key]
-            if again:
-                raise
-            continue
-        if answer.status >= 400:
-            raise RuntimeError(f"{verb} {parts.path}: {answer.status} {found[:300]!r}")
-        return found
-    raise AssertionError("unreachable")
+    pool = _connections(parts.hostname or "", parts.port or 80)
+    status, _, raw = pool.request(verb, f"{parts.path}?{parts.query}".rstrip("?"), body, headers, 60)
+    if status >= 400:
+        raise RuntimeError(f"{verb} {parts.path}: {status} {raw[:300]!r}")
+    return raw
 
 
 _ASKING: Mapping[str, Callable[[Target, Mapping[str, Any]], Ask]] = {
