@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers console console-types pictures test nightly faults tempest test-fast lint types imports check bench bench-vs-heat clean
+.PHONY: demo peers console console-types pictures test nightly faults tempest test-fast lint types imports check shapes bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -72,6 +72,10 @@ console-types: $(STAMP)
 	$(BIN)/python console/build.py --check
 
 check: lint imports types console-types
+
+# The client's types of the API's objects, from the server's types.
+shapes: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m support.client_shapes
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

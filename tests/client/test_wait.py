@@ -13,7 +13,7 @@ from client.conftest import on_terminal
 from client.site import succeed
 from stoker_client import updates
 from stoker_client.cli._live import Clock, LiveStack, last_output
-from stoker_client.collection import Object
+from stoker_client.shapes import Event
 from stoker_client.stacks import Operation, Snapshot, read_events, watch
 
 TEMPLATE = "heat_template_version: 2021-04-16\n"
@@ -341,10 +341,10 @@ def test_the_last_output_is_read_from_the_resource(log, reason, words):
 # The events of an operation
 
 
-def events(*statuses: str) -> list[Object]:
+def events(*statuses: str) -> list[Event]:
     """Events of the stack ``web/i``, and after a colon those of its resource ``d``."""
     return [
-        Object(
+        Event(
             id=str(number),
             event_time="",
             resource_name="d" if status.startswith(":") else "web",

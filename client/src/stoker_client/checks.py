@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Object, ReadOnlyCollection, part
+from stoker_client.collection import ReadOnlyCollection, part
+from stoker_client.shapes import Check, Deployment
 from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ ONLINE = "ONLINE"
 _PORTION = 50
 
 
-class Checks(ReadOnlyCollection):
+class Checks(ReadOnlyCollection[Check]):
     """
     The last checks of deployments, in the order of the deployments; ``ref`` is a deployment's id.
 
@@ -29,7 +30,7 @@ class Checks(ReadOnlyCollection):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/checks", "check", id_key="deployment_id", has_pages=True)
 
-    def repair(self, deployment_id: str) -> Object:
+    def repair(self, deployment_id: str) -> Deployment:
         """Run a deployment that has drifted again, and return it."""
         return part(self._act(deployment_id, "repair", {}), "software_deployment")
 
@@ -39,13 +40,13 @@ class Checks(ReadOnlyCollection):
         stack: str | None = None,
         servers: Sequence[str] | None = None,
         selector: str | None = None,
-    ) -> list[Object]:
+    ) -> list[Check]:
         """Request the checks of a stack, of servers, or of selected servers, and return them as they are."""
         body: dict[str, Any] = {"stack": stack, "servers": servers, "selector": selector}
         answer = self.wire.send("POST", "/checks", {name: value for name, value in body.items() if value})
         return part(answer, "checks")
 
-    def wait(self, requested: Sequence[Object], seconds: float) -> list[Object]:
+    def wait(self, requested: Sequence[Check], seconds: float) -> list[Check]:
         """Return the checks when all agents that are online have answered, or after ``seconds``."""
         checks = {check["deployment_id"]: check for check in requested}
         for _ in attempts(time.monotonic() + seconds):
@@ -59,14 +60,14 @@ class Checks(ReadOnlyCollection):
             }
         return list(checks.values())
 
-    def _several(self, deployment_ids: Sequence[str]) -> Iterator[Object]:
+    def _several(self, deployment_ids: Sequence[str]) -> Iterator[Check]:
         """Yield the checks of these deployments."""
         for start in range(0, len(deployment_ids), _PORTION):
             query = {"deployment_id": deployment_ids[start : start + _PORTION]}
             yield from part(self.wire.get("/checks", query, patient=True), "checks")
 
 
-def awaits_answer(check: Object) -> bool:
+def awaits_answer(check: Check) -> bool:
     """Whether an agent that is online has not answered the request yet."""
     return check["pending"] and check["server_status"] == ONLINE
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker_client.checks import Checks
-from stoker_client.collection import Collection, Object, ReadOnlyCollection, Versions, part, segment
+from stoker_client.collection import Anything, Collection, ReadOnlyCollection, Versions, part, segment
 from stoker_client.deployments import Configs, Deployments
 from stoker_client.servers import Servers
+from stoker_client.shapes import Trigger
 from stoker_client.stacks import Stacks
 from stoker_client.triggers import Triggers
 from stoker_client.updates import Event, follow
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 class Client:
     """
-    A logged-in client. Arguments and results are the API's dictionaries, which `/openapi.json` describes.
+    A logged-in client. Arguments and results are the API's dictionaries (see ``shapes``).
 
     Example::
 
@@ -35,9 +36,9 @@ class Client:
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
         self.checks = Checks(wire)
-        self.relays = Collection(wire, "/relays", "relay")
+        self.relays: Collection[Anything] = Collection(wire, "/relays", "relay")
         self.servers = Servers(wire)
-        self.enrollments = Collection(wire, "/enrollments", "enrollment")
+        self.enrollments: Collection[Anything] = Collection(wire, "/enrollments", "enrollment")
         self.templates = Templates(wire)
         self.triggers = Triggers(wire)
         #: Triggers at set times.
@@ -46,8 +47,8 @@ class Client:
         #: Stored hooks. Their ``content`` is base64.
         self.hooks = Versions(wire, "/hooks", "hook")
         #: Entries of the audit log, newest first: of the project, and of no project.
-        self.audit = ReadOnlyCollection(wire, "/audit", "audit", plural="audit", has_pages=True)
-        self.site_audit = ReadOnlyCollection(wire, "/audit/site", "audit", plural="audit", has_pages=True)
+        self.audit = ReadOnlyCollection[Anything](wire, "/audit", "audit", plural="audit", has_pages=True)
+        self.site_audit = ReadOnlyCollection[Anything](wire, "/audit/site", "audit", plural="audit", has_pages=True)
         self.identity = Identity(wire.to("identity"))
 
     def health(self) -> dict[str, Any]:
@@ -91,13 +92,13 @@ class Client:
         self.close()
 
 
-class Schedules(Collection):
+class Schedules(Collection[Anything]):
     """Schedules, which create triggers."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_schedules", "schedule", key="software_schedule")
 
-    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[Object], bool]:
+    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[Anything], bool]:
         """
         Return the next times of all schedules, and whether there are more.
 
@@ -106,7 +107,7 @@ class Schedules(Collection):
         answer = self.wire.get(f"{self.path}/forecast", {"until": until, "limit": limit})
         return part(answer, "forecast"), part(answer, "more")
 
-    def run(self, ref: str) -> Object:
+    def run(self, ref: str) -> Trigger:
         """Start the trigger of a schedule now, and return it."""
         return part(self.wire.send("POST", f"{self.path}/{segment(self.find_id(ref))}/run"), "software_trigger")
 
@@ -117,11 +118,11 @@ class Identity:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         #: The projects that the user may see.
-        self.projects = Collection(wire, "/projects", "project", wraps_body=True)
-        self.users = Collection(wire, "/users", "user", wraps_body=True)
+        self.projects: Collection[Anything] = Collection(wire, "/projects", "project", wraps_body=True)
+        self.users: Collection[Anything] = Collection(wire, "/users", "user", wraps_body=True)
 
     @property
-    def credentials(self) -> Collection:
+    def credentials(self) -> Collection[Anything]:
         """The application credentials of the logged-in user."""
         path = f"/users/{segment(self._wire.user_id)}/application_credentials"
         return Collection(self._wire, path, "credential", key="application_credential", wraps_body=True)
@@ -134,7 +135,7 @@ class Identity:
         """Revoke a role in a project, or with ``project`` None on the system."""
         self._wire.send("DELETE", self._grant(user, project, role))
 
-    def roles(self, user: str) -> list[Object]:
+    def roles(self, user: str) -> list[Anything]:
         """Return the user's role assignments, with names of projects."""
         query = {"user.id": self.users.find_id(user), "include_names": "true"}
         return part(self._wire.get("/role_assignments", query), "role_assignments")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 from stoker_client.errors import Ambiguous, BadAnswer, BadInput, NotFound
@@ -15,13 +15,13 @@ from stoker_client.updates import Event, follow
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
+Object = TypeVar("Object", bound=Mapping[str, Any])
 Answer = TypeVar("Answer")
-#: An object of the API: a dictionary with its members.
-Object = dict[str, Any]
+Anything = dict[str, Any]
 
 
 @dataclass(eq=False)
-class ReadOnlyCollection:
+class ReadOnlyCollection(Generic[Object]):
     """The objects below one path of the API. ``ref`` is a name, an id or a unique prefix of an id."""
 
     #: The most objects in one page of the list.
@@ -105,7 +105,7 @@ class ReadOnlyCollection:
         return part(answer, self.key)
 
 
-class Collection(ReadOnlyCollection):
+class Collection(ReadOnlyCollection[Object]):
     """Objects that can be created, changed and deleted."""
 
     def create(self, body: Mapping[str, Any]) -> Object:
@@ -124,7 +124,7 @@ class Collection(ReadOnlyCollection):
         return {self.key: body} if self.wraps_body else body
 
 
-class RunCollection(Collection):
+class RunCollection(Collection[Object]):
     """Objects with runs, which can be cancelled and followed."""
 
     def cancel(self, ref: str, *, force: bool = False) -> Object:
@@ -150,7 +150,7 @@ class RunCollection(Collection):
         return (event.json() for event in self.events(ref, ["log"], cursor) if event.name == "log")
 
 
-class Versions(Collection):
+class Versions(Collection[Anything]):
     """Objects whose versions never change. ``ref`` is ``NAME/VERSION``, also as ``catalog://NAME/VERSION``."""
 
     def find_id(self, ref: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, Object, RunCollection, choose, is_id, part
+from stoker_client.collection import Anything, Collection, RunCollection, choose, is_id, part
 from stoker_client.errors import BadInput, NotFound
 from stoker_client.servers import Servers
+from stoker_client.shapes import Deployment, LogChunk, Run
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeploym
 DERIVED = "deploy_server_id"
 
 
-class Configs(Collection):
+class Configs(Collection[Anything]):
     """Software configs. Names never match derived configs."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_configs", "config", key="software_config")
 
-    def all(self, *, limit: int | None = None, derived: bool = False, **query: Any) -> list[Object]:
+    def all(self, *, limit: int | None = None, derived: bool = False, **query: Any) -> list[Anything]:
         """
         Return the configs of the project without their contents, newest first.
 
@@ -42,14 +43,14 @@ class Configs(Collection):
             return
 
 
-class Deployments(RunCollection):
+class Deployments(RunCollection[Deployment]):
     """Software deployments, with the names of what they belong to. ``ref`` may also be ``STACK/RESOURCE``."""
 
     def __init__(self, wire: Wire) -> None:
         query = {"names": "true"}
         super().__init__(wire, "/software_deployments", "deployment", key="software_deployment", query=query)
 
-    def all(self, *, limit: int | None = None, server: str | None = None, **query: Any) -> list[Object]:
+    def all(self, *, limit: int | None = None, server: str | None = None, **query: Any) -> list[Deployment]:
         """
         Return the deployments of the project, or of one server, oldest first.
 
@@ -85,15 +86,15 @@ class Deployments(RunCollection):
         query = "?force=true" if force else ""
         self._at(ref, lambda path: self.wire.send("DELETE", path + query))
 
-    def runs(self, id_: str) -> list[Object]:
+    def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""
         return part(self._at(id_, lambda path: self.wire.get(f"{path}/runs")), "runs")
 
-    def retry(self, id_: str) -> Object:
+    def retry(self, id_: str) -> Deployment:
         """Run a failed deployment again, with the same id."""
         return self._one(self._act(id_, "retry", {}))
 
-    def log_pages(self, id_: str) -> Iterator[Object]:
+    def log_pages(self, id_: str) -> Iterator[Anything]:
         """Yield the log so far, page by page. The last page has no output."""
         path, after, logs = f"{self._path_of(self.find_id(id_))}/logs", 0, True
         while logs:
@@ -101,7 +102,7 @@ class Deployments(RunCollection):
             after, logs = part(page, "next"), part(page, "logs")
             yield page
 
-    def logs(self, id_: str) -> Iterator[Object]:
+    def logs(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far."""
         return (chunk for page in self.log_pages(id_) for chunk in page["logs"])
 

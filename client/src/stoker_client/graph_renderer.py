@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from stoker_client.collection import Object
 from stoker_client.errors import ClientError
+from stoker_client.shapes import GraphNode
 
 #: Formats that the program ``dot`` draws.
 FORMATS = ("svg", "png")
@@ -55,7 +55,7 @@ def draw(text: str, form: str) -> bytes:
 
 def dot(graph: Mapping[str, Any]) -> str:
     """Return the graph in DOT."""
-    nodes: dict[str, Object] = {node["id"]: node for node in graph["nodes"]}
+    nodes: dict[str, GraphNode] = {node["id"]: node for node in graph["nodes"]}
     edges = [(edge["source"], edge["target"]) for edge in graph["edges"]]
     folded = _fold(nodes, edges)
     hidden = set(folded.values())
@@ -85,7 +85,7 @@ _STYLE = (
 )
 
 
-def _fold(nodes: Mapping[str, Object], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
+def _fold(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Return the config within each deployment: one that requires nothing and is required by deployments only."""
     users: dict[str, list[str]] = {}
     for need, user in edges:
@@ -103,7 +103,7 @@ def _fold(nodes: Mapping[str, Object], edges: Sequence[tuple[str, str]]) -> dict
 
 
 def _edges(
-    nodes: Mapping[str, Object], edges: Sequence[tuple[str, str]], hidden: Collection[str]
+    nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]], hidden: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """
     Yield the dependencies as pairs: required resource, dependent resource.
@@ -121,11 +121,11 @@ def _edges(
             yield need, user
 
 
-def _is_server(node: Object) -> bool:
+def _is_server(node: GraphNode) -> bool:
     return node["server_id"] is not None and node["server_id"] == node["physical_resource_id"]
 
 
-def _node(node: Object, config: str) -> str:
+def _node(node: GraphNode, config: str) -> str:
     """Return a box. ``config`` is the name of the config within it."""
     state = _state(node)
     within = f": {escape(config)}" if config else ""
@@ -141,12 +141,12 @@ def _node(node: Object, config: str) -> str:
     return f'{_quoted(node["id"])} [label=<{label}>, fillcolor="{state.fill}", tooltip={_quoted(tooltip)}{more}];'
 
 
-def _state(node: Object) -> _State:
+def _state(node: GraphNode) -> _State:
     action, _, status = node["resource_status"].partition("_")
     return _WAITING if action == "INIT" else _STATES.get(status, _WAITING)
 
 
-def _word(node: Object) -> str:
+def _word(node: GraphNode) -> str:
     """Return the state in words: that of the last action, unless it is the creation."""
     action = node["resource_status"].partition("_")[0]
     return _state(node).word if action in ("CREATE", "INIT") else f"{action.lower()} {_state(node).word}"

@@ -6,9 +6,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
-from stoker_client.collection import Object
+from stoker_client.shapes import LogChunk
 
 Key = tuple[str, str, str]  # server, run, stream
 
@@ -66,7 +66,7 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def unseen(chunks: Iterable[Object], *, is_partial: bool = False) -> Iterator[tuple[Object, int]]:
+def unseen(chunks: Iterable[LogChunk], *, is_partial: bool = False) -> Iterator[tuple[LogChunk, int]]:
     """
     Yield the unseen part of each chunk, without an offset, and how many bytes before it are missing.
 
@@ -92,9 +92,9 @@ class Lines:
     def __init__(self, split: Callable[[str], list[str]]) -> None:
         """``split`` returns the complete lines of a text, and at last the incomplete one."""
         self._split = split
-        self._begun: dict[Key, Object] = {}
+        self._begun: dict[Key, LogChunk] = {}
 
-    def add(self, chunk: Object) -> Iterator[Object]:
+    def add(self, chunk: LogChunk) -> Iterator[LogChunk]:
         """Yield the lines that end in ``chunk``."""
         begun = self._begun.pop(_key(chunk), None)
         *lines, last = self._split((begun["data"] if begun else "") + chunk["data"])
@@ -104,26 +104,26 @@ class Lines:
         if last:
             self._begun[_key(chunk)] = _with_text(begun or chunk, last)
 
-    def end(self) -> Iterator[Object]:
+    def end(self) -> Iterator[LogChunk]:
         """Yield the incomplete lines."""
         yield from self._begun.values()
         self._begun.clear()
 
 
-def last_lines(chunks: Iterable[Object], count: int) -> list[Object]:
+def last_lines(chunks: Iterable[LogChunk], count: int) -> list[LogChunk]:
     """Return the last ``count`` lines of ``chunks``, as chunks."""
     lines = Lines(lambda text: text.split("\n"))
     ended = (line for chunk, _ in unseen(chunks) for line in lines.add(chunk))
     return list(deque(chain(ended, lines.end()), maxlen=count))
 
 
-def _key(chunk: Object) -> Key:
+def _key(chunk: LogChunk) -> Key:
     return str(chunk.get("server_id") or ""), chunk.get("config_id") or "", chunk["stream"]
 
 
-def _with_text(chunk: Object, text: str) -> Object:
+def _with_text(chunk: LogChunk, text: str) -> LogChunk:
     """Return ``chunk`` with other text and without an offset, which would no longer be correct."""
     other = {**chunk, "data": text}
     other.pop("offset", None)
     other.pop("size", None)
-    return other
+    return cast(LogChunk, other)

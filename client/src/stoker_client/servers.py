@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, Object, is_pattern, part
+from stoker_client.collection import Anything, Collection, is_pattern, part
 from stoker_client.errors import NotFound
+from stoker_client.shapes import Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _REFS = 50
 
 
-class Servers(Collection):
+class Servers(Collection[Server]):
     """
     The servers of the project, oldest first. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``.
 
@@ -37,13 +38,13 @@ class Servers(Collection):
     def _needs_list(self, ref: str) -> bool:
         return "/" in ref or super()._needs_list(ref)
 
-    def find(self, refs: Sequence[str]) -> list[Object]:
+    def find(self, refs: Sequence[str]) -> list[Server]:
         """
         Return the servers of several references, each server once.
 
         A pattern such as ``web*`` stands for all servers whose names match. Raises NotFound, and Ambiguous.
         """
-        servers: dict[str, Object] = {}
+        servers: dict[str, Server] = {}
         for start in range(0, len(refs), _REFS):
             some = refs[start : start + _REFS]
             listed = self._list_named(some)
@@ -58,7 +59,7 @@ class Servers(Collection):
                 servers.update({server["id"]: server for server in matching})
         return list(servers.values())
 
-    def _list_named(self, refs: Sequence[str]) -> list[Object]:
+    def _list_named(self, refs: Sequence[str]) -> list[Server]:
         """Return the servers with these names, patterns or ids; none for a single one, which ``show`` finds."""
         if len(refs) == 1 and not is_pattern(refs[0]):
             return []
@@ -73,7 +74,7 @@ class Servers(Collection):
         """Return the names that selectors can use, each with the number of servers, and its frequent ``values``."""
         return part(self.wire.get("/server_facts"), "server_facts")
 
-    def enroll(self, name: str, **options: Any) -> Object:
+    def enroll(self, name: str, **options: Any) -> Anything:
         """
         Create an enrollment, and return the ``server`` and the ``enrollment`` with the command to run on the server.
 
@@ -84,7 +85,7 @@ class Servers(Collection):
         part(part(answer, "enrollment"), "command")
         return answer
 
-    def approve(self, ref: str) -> Object:
+    def approve(self, ref: str) -> Server:
         """Approve a server that waits for it."""
         return self._one(self._act(ref, "approve"))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import (
+    Anything,
     Collection,
-    Object,
     ReadOnlyCollection,
     choose,
     is_id,
@@ -17,6 +17,7 @@ from stoker_client.collection import (
     segment,
 )
 from stoker_client.errors import BadInput, NotFound
+from stoker_client.shapes import Event, Resource, Stack
 from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Operation:
     id: str | None = None
 
 
-class Stacks(ReadOnlyCollection):
+class Stacks(ReadOnlyCollection[Stack]):
     """Stacks, newest first. ``ref`` is a name, an id, a prefix of an id, or ``name/id``."""
 
     def __init__(self, wire: Wire) -> None:
@@ -50,7 +51,7 @@ class Stacks(ReadOnlyCollection):
         stack = choose(self.all(), ref, "stack", name_key="stack_name")
         return f"{stack['stack_name']}/{stack['id']}"
 
-    def show(self, ref: str, *, patient: bool = False, outputs: bool = True, **_: object) -> Object:
+    def show(self, ref: str, *, patient: bool = False, outputs: bool = True, **_: object) -> Stack:
         """Return one stack. Without ``outputs``, the service does not compute them."""
         query = {} if outputs else {"resolve_outputs": "false"}
         return super().show(ref, patient=patient, **query)
@@ -82,16 +83,16 @@ class Stacks(ReadOnlyCollection):
         """Start to delete a stack."""
         return self._begin("DELETE", self.canonical(ref))
 
-    def resources(self, ref: str, *, patient: bool = False) -> list[Object]:
+    def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
         """Return the resources of a stack."""
         answer = self._at(ref, lambda path: self.wire.get(f"{path}/resources", patient=patient))
         return part(answer, "resources")
 
-    def graph(self, ref: str, *, nested_depth: int = 0) -> Object:
+    def graph(self, ref: str, *, nested_depth: int = 0) -> Anything:
         """Return the resources of a stack, and of nested stacks to a depth, with servers, times and dependencies."""
         return part(self.wire.get(f"{self._permanent(ref)}/graph", {"nested_depth": nested_depth}), "graph")
 
-    def resource(self, ref: str) -> Object:
+    def resource(self, ref: str) -> Resource:
         """
         Return the resource of ``STACK/RESOURCE``, or ``STACK/RESOURCE/RESOURCE`` in a nested stack.
 
@@ -102,20 +103,20 @@ class Stacks(ReadOnlyCollection):
             raise BadInput(f"{ref!r} is not STACK/RESOURCE")
         for name in names:
             answer = self.wire.get(f"{self._permanent(stack)}/resources/{segment(name)}")
-            resource: Object = part(answer, "resource")
+            resource: Resource = part(answer, "resource")
             if not (stack := resource.get("physical_resource_id") or ""):
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
         return resource
 
-    def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Object]:
+    def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""
         query = {"sort_dir": "asc", "marker": after}
         answer = self.wire.get(f"{self._path_of(ref)}/events", query, patient=patient)
         return part(answer, "events")
 
-    def operation_events(self, operation: Operation) -> list[Object]:
+    def operation_events(self, operation: Operation) -> list[Event]:
         """Return the events since the begin of an operation, oldest first, also those of later operations."""
-        ref, events, is_complete = operation.ref, list[Object](), operation.id is None
+        ref, events, is_complete = operation.ref, list[Event](), operation.id is None
         path, query = f"{self._path_of(ref)}/events", {"sort_dir": "desc"}
         for event in iterate_pages(self.wire, path, "events", query, self.page_size):
             events.append(event)
@@ -128,17 +129,19 @@ class Stacks(ReadOnlyCollection):
         """Start ``suspend``, ``resume``, ``check``, ``cancel_update`` or ``cancel_without_rollback``."""
         return self._begin("POST", self.canonical(ref), "/actions", {action: None})
 
-    def preview(self, body: Mapping[str, Any]) -> tuple[Object, list[Object]]:
+    def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[Anything]]:
         """Return the stack that ``body`` would create, without creating it, and the runs that it would start."""
         answer = self.wire.send("POST", "/stacks/preview", body)
         return part(answer, "stack"), answer.get("planned_runs") or []
 
-    def preview_on_servers(self, body: Mapping[str, Any]) -> list[Object]:
+    def preview_on_servers(self, body: Mapping[str, Any]) -> list[Anything]:
         """Start triggers that show what the deployments of the stack that ``body`` would create would change."""
         answer = self.wire.send("POST", "/stacks/server_previews", body)
         return part(answer, "server_previews")
 
-    def preview_update(self, ref: str, body: Mapping[str, Any], *, existing: bool, on_servers: bool = False) -> Object:
+    def preview_update(
+        self, ref: str, body: Mapping[str, Any], *, existing: bool, on_servers: bool = False
+    ) -> Anything:
         """
         Return the changes of an update by kind: ``unchanged``, ``updated``, ``replaced``, ``added``, ``deleted``.
 
@@ -157,11 +160,11 @@ class Stacks(ReadOnlyCollection):
         """Abandon the stack: return the data of ``export`` and remove the stack, but not its resources."""
         return self.wire.send("DELETE", f"{self._permanent(ref)}/abandon")
 
-    def snapshots(self, ref: str) -> Collection:
+    def snapshots(self, ref: str) -> Collection[Anything]:
         """Return the snapshots of a stack, oldest first."""
         return Collection(self.wire, f"{self._permanent(ref)}/snapshots", "snapshot")
 
-    def take_snapshot(self, ref: str, name: str | None) -> Object:
+    def take_snapshot(self, ref: str, name: str | None) -> Anything:
         """Take a snapshot of a stack."""
         return self.wire.send("POST", f"{self._permanent(ref)}/snapshots", {"name": name})
 
@@ -169,7 +172,7 @@ class Stacks(ReadOnlyCollection):
         """Restore a stack from a snapshot."""
         return self._begin("POST", self.canonical(ref), f"/snapshots/{segment(id_)}/restore", {})
 
-    def output(self, ref: str, key: str) -> Object:
+    def output(self, ref: str, key: str) -> Anything:
         """Compute and return one output."""
         answer = self.wire.get(f"{self._permanent(ref)}/outputs/{segment(key)}")
         return part(answer, "output")
@@ -182,13 +185,13 @@ class Stacks(ReadOnlyCollection):
         return Operation(ref, self.wire.begin(method, f"{self._path_of(ref)}{path}", body)[1])
 
 
-def begins_operation(event: Object, ref: str) -> bool:
+def begins_operation(event: Event, ref: str) -> bool:
     """Return whether an operation on the stack ``ref`` begins with ``event``. A rollback belongs to what it undoes."""
     status = event["resource_status"]
     return is_of_stack(event, ref) and status.endswith("_IN_PROGRESS") and not status.startswith("ROLLBACK_")
 
 
-def is_of_stack(event: Object, ref: str) -> bool:
+def is_of_stack(event: Event, ref: str) -> bool:
     """Return whether ``event`` is an event of the stack ``ref`` (``name/id``) itself."""
     return event.get("physical_resource_id") == ref.partition("/")[2]
 
@@ -202,9 +205,9 @@ class Snapshot:
     status: str = ""
     reason: str = ""
     #: The events of the operation, oldest first.
-    events: tuple[Object, ...] = ()
+    events: tuple[Event, ...] = ()
     #: The resources that the operation has reached, and those that wait for their creation.
-    resources: tuple[Object, ...] = ()
+    resources: tuple[Resource, ...] = ()
     #: The action of a later operation that began before this one had ended.
     superseded_by: str | None = None
 
@@ -225,7 +228,7 @@ def watch(stacks: Stacks, operation: Operation, *, with_resources: bool) -> Iter
 
     Raises NotFound if the stack does not exist at the beginning.
     """
-    ref, snapshot, events = operation.ref, Snapshot(operation.ref), list[Object]()
+    ref, snapshot, events = operation.ref, Snapshot(operation.ref), list[Event]()
     for _ in attempts():
         try:
             if events:
@@ -245,7 +248,7 @@ def watch(stacks: Stacks, operation: Operation, *, with_resources: bool) -> Iter
             return
 
 
-def follow_events(stacks: Stacks, ref: str) -> Iterator[Object]:
+def follow_events(stacks: Stacks, ref: str) -> Iterator[Event]:
     """Yield the events of the stack ``ref`` (``name/id``) so far and further ones, until the stack is deleted."""
     last: str | None = None
     for _ in attempts():
@@ -260,7 +263,7 @@ def follow_events(stacks: Stacks, ref: str) -> Iterator[Object]:
                 return
 
 
-def read_events(ref: str, events: Sequence[Object]) -> Snapshot:
+def read_events(ref: str, events: Sequence[Event]) -> Snapshot:
     """Return the state of the operation on the stack ``ref`` that begins with the first of ``events``."""
     end = next((i for i, event in enumerate(events) if i and begins_operation(event, ref)), len(events))
     own = events[:end]
@@ -273,7 +276,7 @@ def read_events(ref: str, events: Sequence[Object]) -> Snapshot:
     return replace(snapshot, superseded_by=events[end]["resource_status"].removesuffix("_IN_PROGRESS"))
 
 
-def _resources(stacks: Stacks, snapshot: Snapshot) -> tuple[Object, ...]:
+def _resources(stacks: Stacks, snapshot: Snapshot) -> tuple[Resource, ...]:
     """Read the resources after the events, so that resources are never older than a final status."""
     if snapshot.status == "DELETE_COMPLETE":
         return ()
@@ -286,5 +289,5 @@ def _resources(stacks: Stacks, snapshot: Snapshot) -> tuple[Object, ...]:
     )
 
 
-def _order(resource: Object) -> tuple[str, str]:
+def _order(resource: Resource) -> tuple[str, str]:
     return resource.get("creation_time") or "", resource["resource_name"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from stoker_client.cli._output import echo
-from stoker_client.collection import Object
+from stoker_client.shapes import OutputGroup
 from stoker_client.terminal import split_lines
 
 _RULE = "-" * 15
@@ -45,7 +45,7 @@ def _follows(number: str, before: str) -> bool:
     return int(number) == int(before) + 1 and (len(number) == len(before) or not has_zeros)
 
 
-def print_groups(groups: Sequence[Object], total: int, *, shows_diff: bool) -> None:
+def print_groups(groups: Sequence[OutputGroup], total: int, *, shows_diff: bool) -> None:
     """
     Print groups of output. ``total`` is the number of all groups.
 
@@ -62,7 +62,7 @@ def print_groups(groups: Sequence[Object], total: int, *, shows_diff: bool) -> N
         echo(f"{_RULE}\n{total - len(groups)} smaller groups are not shown")
 
 
-def _print_diff(first: Object, group: Object) -> None:
+def _print_diff(first: OutputGroup, group: OutputGroup) -> None:
     lines = list(
         difflib.unified_diff(list(_lines(first)), list(_lines(group)), _title(first), _title(group), lineterm="")
     )
@@ -70,13 +70,13 @@ def _print_diff(first: Object, group: Object) -> None:
         echo(line)
 
 
-def _title(group: Object) -> str:
+def _title(group: OutputGroup) -> str:
     code = group["exit_code"]
     result = f", exit code {code}" if code not in ("0", None) else ""
     return f"{fold_names(group['servers'])} ({group['count']}){result}"
 
 
-def _lines(group: Object) -> Iterator[str]:
+def _lines(group: OutputGroup) -> Iterator[str]:
     for stream in (group["stdout"], group["stderr"]):
         if stream:
             yield from split_lines(stream.removesuffix("\n"))

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker_client.cli._output import color, echo, printable
-from stoker_client.collection import Object
 from stoker_client.results import failure_text, last_line
+from stoker_client.shapes import Resource
 from stoker_client.stacks import Snapshot, is_of_stack
 
 REDRAWS = 4  # per second
@@ -197,7 +197,7 @@ class LiveStack(Drawn):
         left = [each for each in snapshot.resources if each["resource_status"] != f"{action}_COMPLETE"]
         return self._total - len(left), self._total
 
-    def _row(self, resource: Object) -> Sequence[RenderableType]:
+    def _row(self, resource: Resource) -> Sequence[RenderableType]:
         name, status = resource["resource_name"], resource["resource_status"]
         is_running = _is_running(resource)
         words = last_output(resource) if is_running else failure_text(resource.get("resource_status_reason"))
@@ -211,11 +211,11 @@ class LiveStack(Drawn):
 _FAILED, _RUNNING, _DONE, _WAITING = range(4)
 
 
-def _is_running(resource: Object) -> bool:
+def _is_running(resource: Resource) -> bool:
     return resource["resource_status"].endswith("_IN_PROGRESS")
 
 
-def _rank(resource: Object) -> int:
+def _rank(resource: Resource) -> int:
     """Rank resources: failed, running, completed, waiting. Equal ranks keep the order of creation."""
     status = resource["resource_status"]
     if status.endswith("_FAILED"):
@@ -225,7 +225,7 @@ def _rank(resource: Object) -> int:
     return _WAITING if status.startswith("INIT_") else _DONE
 
 
-def last_output(resource: Object) -> str:
+def last_output(resource: Resource) -> str:
     """Return the last line of the output of a running deployment, or what it waits for; Heat says neither."""
     deployment = resource.get("deployment") or {}
     return last_line(deployment.get("last_log") or "") or deployment.get("status_reason") or ""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
 
 import click
 
 from stoker_client.cli._options import parse_duration
 from stoker_client.cli._output import data_option, echo, emit_bytes, emit_data, printable, raw_option
 from stoker_client.cli._session import Session
-from stoker_client.collection import Object
 from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
 from stoker_client.results import Lines, last_lines, unseen
+from stoker_client.shapes import LogChunk, Run
 from stoker_client.terminal import split_lines
+from stoker_client.triggers import TriggerLog
 
 stream_option = click.option("--stream", type=click.Choice(["stdout", "stderr"]), help="Only this stream.")
 
@@ -32,7 +34,7 @@ class LogPrinter:
         self,
         form: str,
         *,
-        name_of: Callable[[Object], str] | None = None,
+        name_of: Callable[[TriggerLog], str] | None = None,
         raw: bool = False,
         timestamps: bool = False,
         is_partial: bool = False,
@@ -43,7 +45,7 @@ class LogPrinter:
         self._timestamps = timestamps
         self._is_partial = is_partial
 
-    def all(self, chunks: Iterable[Object]) -> None:
+    def all(self, chunks: Iterable[LogChunk]) -> None:
         """Print ``chunks`` as they arrive, and incomplete lines at the end."""
         if self._form != "table":
             for chunk in chunks:
@@ -63,14 +65,14 @@ class LogPrinter:
         finally:
             self._print_lines(lines.end())
 
-    def _print_lines(self, lines: Iterable[Object]) -> None:
+    def _print_lines(self, lines: Iterable[LogChunk]) -> None:
         for line in lines:
             time, name = line.get("time") or "", self._name(line)
             prefix = (f"{time} " if self._timestamps else "") + (f"{name} | " if name else "")
             self._echo(prefix + line["data"].removesuffix("\n").removesuffix("\r"), line["stream"])
 
-    def _name(self, chunk: Object) -> str:
-        return "" if self._name_of is None else printable(self._name_of(chunk))
+    def _name(self, chunk: LogChunk) -> str:
+        return "" if self._name_of is None else printable(self._name_of(cast(TriggerLog, chunk)))
 
     def _echo(self, text: str, stream: str, *, nl: bool = True) -> None:
         echo(text, nl=nl, err=stream == "stderr", raw=self._raw)
@@ -166,12 +168,12 @@ def logs(
             emit_data(form, list(chunks))
 
 
-def _choose(runs: Sequence[Object], number: int | None, deployment: str) -> Sequence[Object]:
+def _choose(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run]:
     """Return the requested run, or else the newest."""
     return runs[:1] if number is None else [choose_run(runs, number, deployment)]
 
 
-def choose_run(runs: Sequence[Object], number: int, deployment: str) -> Object:
+def choose_run(runs: Sequence[Run], number: int, deployment: str) -> Run:
     """Return the run with this number. Raises NotFound."""
     for run in runs:
         if run.get("number") == number:
@@ -180,7 +182,7 @@ def choose_run(runs: Sequence[Object], number: int, deployment: str) -> Object:
     raise NotFound(f"deployment {deployment} has no run {number}; it has: {numbers}", 404)
 
 
-def _separator(run: Object) -> str:
+def _separator(run: Run) -> str:
     times = f"{run.get('start_time') or 'not begun'} to {run.get('end_time') or 'now'}"
     code = run.get("status_code")
     words = (run.get("action"), run.get("status") or run.get("state"), None if code is None else f"exit {code}", times)
@@ -197,12 +199,12 @@ class _Log:
     since: datetime | None
     tail: int | None
 
-    def written(self, runs: Sequence[Object] | None) -> Iterator[Object]:
+    def written(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the log so far, of ``runs`` or of all runs."""
         chunks = self._select(self.deployments.logs(self.id), runs)
         yield from chunks if self.tail is None else last_lines(chunks, self.tail)
 
-    def follow(self, runs: Sequence[Object] | None) -> Iterator[Object]:
+    def follow(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the log so far, and new chunks until the deployment ends."""
         cursor = ""
         if self.tail is not None:
@@ -211,7 +213,7 @@ class _Log:
             cursor = pages[-1]["cursor"]
         yield from self._select(self.deployments.follow_logs(self.id, cursor), runs)
 
-    def _select(self, chunks: Iterable[Object], runs: Sequence[Object] | None) -> Iterator[Object]:
+    def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the chunks of ``runs``, each of which has its own config, or of all runs."""
         config_ids = None if runs is None else {None, *(run.get("config_id") for run in runs)}
         for chunk in chunks:
@@ -220,7 +222,7 @@ class _Log:
                 yield chunk
 
 
-def _is_since(chunk: Object, moment: datetime | None) -> bool:
+def _is_since(chunk: LogChunk, moment: datetime | None) -> bool:
     """Whether ``chunk`` was written at ``moment`` or later. Chunks of a service without times always match."""
     time = chunk.get("time")
     return moment is None or not time or datetime.fromisoformat(time) >= moment.replace(microsecond=0)

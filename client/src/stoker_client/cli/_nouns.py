@@ -26,7 +26,7 @@ class Noun:
     """A kind of object: its name in texts and in the usage, and its collection."""
 
     name: str
-    collection: Callable[[Client], Collection]
+    collection: Callable[[Client], Collection[Any]]
     metavar: str = ""
 
     def list(

@@ -13,9 +13,10 @@ import click
 
 from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
-from stoker_client.collection import Object, is_pattern
+from stoker_client.collection import is_pattern
 from stoker_client.errors import BadInput
 from stoker_client.servers import join_selectors
+from stoker_client.shapes import Server
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -137,7 +138,7 @@ def selector_option(help: str) -> Callable[[F], F]:
 label_option = selector_option("All servers that SELECTOR selects.")
 
 
-def choose_servers(session: Session, refs: Sequence[str], selector: str | None) -> list[Object]:
+def choose_servers(session: Session, refs: Sequence[str], selector: str | None) -> list[Server]:
     """
     Return the servers of ``refs``, or those that ``selector`` selects.
 

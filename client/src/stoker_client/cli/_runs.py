@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from stoker_client.cli._output import inline
-from stoker_client.collection import Object
+from stoker_client.shapes import Run, RunChange, Target, Trigger
 from stoker_client.terminal import show_line, split_lines
 from stoker_client.triggers import TargetLabels
 
@@ -15,7 +15,7 @@ from stoker_client.triggers import TargetLabels
 _INDENT = "    "
 
 
-def summarize_changes(run: Object) -> str:
+def summarize_changes(run: Run) -> str:
     """Return ``changed 3 items``, ``nothing changed``, or "" if the hook does not report it."""
     if run.get("changed") is None:
         return ""
@@ -26,12 +26,12 @@ def summarize_changes(run: Object) -> str:
     return f"{verb} {count} item{'' if count == 1 else 's'}" if count else verb
 
 
-def describe_changes(changes: Sequence[Object], *, indentation: str = "") -> str:
+def describe_changes(changes: Sequence[RunChange], *, indentation: str = "") -> str:
     """Return each item with its outcome, and its difference on indented lines."""
     return "\n".join(indentation + line for change in changes for line in _lines(change))
 
 
-def _lines(change: Object) -> Iterator[str]:
+def _lines(change: RunChange) -> Iterator[str]:
     outcome, item = show_line(change.get("outcome") or "changed"), show_line(change.get("item") or "")
     diff = split_lines((change.get("diff") or "").rstrip("\n"))
     if len(diff) == 1 and diff[0]:
@@ -57,34 +57,34 @@ _ORDINARY = "Outputs received"
 _COUNTS = ("complete", "failed", "cancelled", "running", "queued")
 
 
-def run_of(target: Object) -> Object:
+def run_of(target: Target) -> Run:
     """Return the run, or an empty mapping before there is one."""
     return target.get("run") or {}
 
 
-def state_of(target: Object, ago: float = 0.0) -> str:
+def state_of(target: Target, ago: float = 0.0) -> str:
     """
     Return the state in a few words: that of the run while it is active, else that of the target.
 
     ``ago`` is the age of the information in seconds. It extends a silence of the agent, which no event reports.
     """
     if target["status"] != "IN_PROGRESS":
-        return str(target["status"])
+        return target["status"]
     run = run_of(target)
     state = run.get("state") or ""
     silent = run.get("unresponsive_seconds")
     if state == "UNRESPONSIVE" and silent is not None:
         return f"UNRESPONSIVE for {silent + ago:.0f} s"
-    return _STATES.get(state, str(target["status"]))
+    return _STATES.get(state, target["status"])
 
 
-def outputs_of(target: Object) -> dict[str, Any]:
+def outputs_of(target: Target) -> dict[str, Any]:
     """Return the output values of the run, without the output and the exit code of a script."""
     values = run_of(target).get("output_values") or {}
     return {name: value for name, value in values.items() if not name.startswith("deploy_")}
 
 
-def list_outputs(targets: Sequence[Object]) -> list[dict[str, Any]]:
+def list_outputs(targets: Sequence[Target]) -> list[dict[str, Any]]:
     """Return a row for each output of each target."""
     labels = TargetLabels(targets)
     return [
@@ -100,7 +100,7 @@ def list_outputs(targets: Sequence[Object]) -> list[dict[str, Any]]:
     ]
 
 
-def summary_of(target: Object) -> str:
+def summary_of(target: Target) -> str:
     """Return the most important information besides the state, on one line."""
     run = run_of(target)
     under_way = target["status"] == "IN_PROGRESS"
@@ -113,13 +113,13 @@ def summary_of(target: Object) -> str:
     return " ".join(words.split())
 
 
-def seconds_of(run: Object) -> float | None:
+def seconds_of(run: Run) -> float | None:
     """Return the duration of the run by the service's clock, or None while it is active."""
     start, end = run.get("start_time"), run.get("end_time")
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() if start and end else None
 
 
-def counts(trigger: Object) -> str:
+def counts(trigger: Trigger) -> str:
     """Return counts such as ``12 of 1000 complete, 3 failed, 50 running``."""
     numbers = {name: trigger.get(name) or 0 for name in ("changed", "unchanged")}
     changes = ", ".join(f"{count} {name}" for name, count in numbers.items()) if any(numbers.values()) else ""
@@ -128,12 +128,12 @@ def counts(trigger: Object) -> str:
     return ", ".join(parts)
 
 
-def title(trigger: Object) -> str:
+def title(trigger: Trigger) -> str:
     """Return the trigger's name, or its action, or its id."""
     return trigger.get("name") or trigger.get("action") or trigger["id"]
 
 
-def order(targets: Sequence[Object], room: int) -> list[Object]:
+def order(targets: Sequence[Target], room: int) -> list[Target]:
     """Return ``room`` targets: running, failed, ended, then queued ones. Each failure is also printed as it happens."""
     return sorted(targets, key=lambda target: _RANKS.get(target["status"], 2))[:room]
 

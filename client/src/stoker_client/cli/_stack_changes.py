@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -23,7 +23,8 @@ from stoker_client.cli._preview import complete_previews, show_preview
 from stoker_client.cli._session import Session
 from stoker_client.cli._wait import wait_for_stack
 from stoker_client.client import Client
-from stoker_client.collection import Object, is_id
+from stoker_client.collection import Anything, is_id
+from stoker_client.shapes import Change, Stack
 
 stack_options = together([
     click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
@@ -109,7 +110,7 @@ def create(
     }
     if dry_run:
         stack, runs = session.client.stacks.preview(body)
-        added = list(_flatten_resources(stack["resources"]))
+        added = list(_flatten_resources(cast(Any, stack)["resources"]))
         previews = session.client.stacks.preview_on_servers(body) if on_servers else None
         _emit_plan(session.client, output, {"added": added}, runs, previews)
         return
@@ -204,9 +205,9 @@ _KINDS = (
 def _emit_plan(
     client: Client,
     output: Output,
-    changes: Mapping[str, Sequence[Object]],
-    runs: Sequence[Object],
-    previews: Sequence[Object] | None,
+    changes: Mapping[str, Sequence[Change]],
+    runs: Sequence[Anything],
+    previews: Sequence[Anything] | None,
     plan: str | None = None,
 ) -> None:
     """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
@@ -224,7 +225,7 @@ def _emit_plan(
         emit_data(output.form, {"resource_changes": changes, **planned, "server_previews": completed})
 
 
-def _show_plan(changes: Mapping[str, Sequence[Object]], runs: Sequence[Object]) -> None:
+def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[Anything]) -> None:
     """Print the plan. click omits colors if the output is not a terminal."""
     for kind, sign, color, word in _KINDS:
         for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
@@ -247,7 +248,7 @@ def _flatten_resources(resources: Sequence[Any]) -> Iterator[Any]:
             yield item
 
 
-def _why(kind: str, change: Object) -> str:
+def _why(kind: str, change: Change) -> str:
     differing = change.get("changed_properties") or []
     if kind not in ("updated", "replaced"):
         return ""
@@ -256,7 +257,7 @@ def _why(kind: str, change: Object) -> str:
     return printable(f": {', '.join(differing)} {'differs' if len(differing) == 1 else 'differ'}")
 
 
-def _differences(change: Object) -> Iterator[str]:
+def _differences(change: Change) -> Iterator[str]:
     """Yield lines that show what is different in properties: ``name: old → new``, or a difference of lines."""
     before, after = change.get("previous_properties") or {}, change.get("properties") or {}
     for name in change.get("changed_properties") or ():
@@ -274,14 +275,14 @@ def _differences(change: Object) -> Iterator[str]:
             yield f"… {len(lines) - _MOST_LINES} more lines"
 
 
-def _describe(run: Object) -> str:
+def _describe(run: Anything) -> str:
     """Return the action, the deployment and the server of a run. Runs on one server are in their order."""
     action = "the undo" if run["mode"] else run["action"]
     server = run["server_name"] or run["server_id"] or "a new server"
     return f"{action} of {run['resource_name']} on {server}"
 
 
-def emit_result(output: Output, stack: Object, *, outputs: bool) -> None:
+def emit_result(output: Output, stack: Stack, *, outputs: bool) -> None:
     """Print a stack after a change. A table shows the ``outputs`` if they are requested and not empty."""
     if outputs and stack.get("outputs"):
         emit_list(output, stack["outputs"], ("output_key", "output_value"), data=stack)

@@ -12,13 +12,13 @@ from rich.text import Text
 from stoker_client.cli._live import Drawn, Plain, View, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
-from stoker_client.collection import Object
 from stoker_client.results import last_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from stoker_client.triggers import Watch
+    from stoker_client.shapes import Target, Trigger
+    from stoker_client.triggers import TriggerLog, Watch
 
 _BAR = 20
 _COUNTED = 5.0  # seconds between two lines with counts
@@ -33,7 +33,7 @@ class TriggerLines(Plain):
         self._state = ("", "")
         self._counted = 0.0
 
-    def update(self, watch: Watch, changed: Object | None) -> None:
+    def update(self, watch: Watch, changed: Target | None) -> None:
         """Print the current state. ``changed`` is the changed server, or None if the trigger changed."""
         if changed is None:
             self._count(watch.trigger)
@@ -44,7 +44,7 @@ class TriggerLines(Plain):
                 str(changed["position"]), watch.labels.of(changed), _state(changed), progress, summary_of(changed)
             )
 
-    def _count(self, trigger: Object) -> None:
+    def _count(self, trigger: Trigger) -> None:
         """
         Print counts, which change with each server: every few seconds, and when the trigger's state or reason changes.
         """
@@ -54,7 +54,7 @@ class TriggerLines(Plain):
             self._state, self._counted = state, now
             self._news("", title(trigger), trigger["status"], counts(trigger), reason)
 
-    def add_output(self, log: Object) -> None:
+    def add_output(self, log: TriggerLog) -> None:
         """Ignore output, which the log contains."""
 
     def print_line(self, text: str) -> None:
@@ -67,7 +67,7 @@ class TriggerLines(Plain):
             self._print(line)
 
 
-def _state(target: Object) -> str:
+def _state(target: Target) -> str:
     """Return the state without the seconds of silence, because each new number would print a line."""
     return state_of(target).partition(" for ")[0] if target["status"] == "IN_PROGRESS" else target["status"]
 
@@ -83,7 +83,7 @@ class TriggerTable(Drawn):
         #: By position: the time of the last event about a server.
         self._reported_at: dict[int, float] = {}
 
-    def update(self, watch: Watch, changed: Object | None) -> None:
+    def update(self, watch: Watch, changed: Target | None) -> None:
         """Show the state from the next refresh on. ``changed``: as in ``TriggerLines``."""
         with self._lock:
             self._watch = watch
@@ -93,7 +93,7 @@ class TriggerTable(Drawn):
             if changed is not None and changed["status"] != "QUEUED":
                 self._clock.see(str(changed["position"]), f"_{changed['status']}")
 
-    def add_output(self, log: Object) -> None:
+    def add_output(self, log: TriggerLog) -> None:
         """Show the last line of the output beside its server."""
         if line := last_line(log["data"]):
             with self._lock:
@@ -117,7 +117,7 @@ class TriggerTable(Drawn):
         left = (trigger.get("queued") or 0) + (trigger.get("running") or 0)
         return View(title(trigger), trigger["status"], rows, rest, (total - left, total))
 
-    def _row(self, target: Object) -> Sequence[RenderableType]:
+    def _row(self, target: Target) -> Sequence[RenderableType]:
         ago = time.monotonic() - self._reported_at.get(target["position"], time.monotonic())
         state, percent = state_of(target, ago), run_of(target).get("percent")
         running = target["status"] == "IN_PROGRESS"
@@ -132,7 +132,7 @@ class TriggerTable(Drawn):
             Text(printable(summary_of(target) or words)),
         )
 
-    def _elapsed(self, target: Object) -> str:
+    def _elapsed(self, target: Target) -> str:
         if target["status"] == "QUEUED":
             return ""
         seconds = self._clock.elapsed(str(target["position"])) or seconds_of(run_of(target))

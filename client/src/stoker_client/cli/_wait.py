@@ -11,10 +11,10 @@ from typing import Any
 from stoker_client.cli._output import echo, open_console, printable
 from stoker_client.cli._runs import counts, run_of, title
 from stoker_client.client import Client
-from stoker_client.collection import Object
 from stoker_client.deployments import RUNNING, name_of, server_name_of
 from stoker_client.errors import ClientError, NotFound, Refused
 from stoker_client.results import failure_text
+from stoker_client.shapes import Deployment, Event, Target
 from stoker_client.stacks import Operation, Snapshot, is_of_stack, watch
 from stoker_client.triggers import Watch
 
@@ -32,14 +32,14 @@ def explaining_interrupt(what: str, *, doing: str = "waiting") -> Iterator[None]
         raise
 
 
-def report_waiting(deployment: Object) -> None:
+def report_waiting(deployment: Deployment) -> None:
     """Print the reason why a new deployment waits, unless it only waits for its agent."""
     reason = deployment["status_reason"] or FOR_AGENT
     if deployment["status"] == RUNNING and reason.startswith("Waiting") and reason != FOR_AGENT:
         echo(f"stoker: {reason}", err=True)
 
 
-def wait_for_deployment(client: Client, id_: str) -> Object:
+def wait_for_deployment(client: Client, id_: str) -> Deployment:
     """Wait until a deployment ends. Raises ClientError if it failed."""
     wait_for_end(client, id_, f"continues (`stoker deployment cancel {id_}` ends it)")
     deployment = client.deployments.show(id_, patient=True)
@@ -54,7 +54,7 @@ def wait_for_end(client: Client, id_: str, reminder: str) -> None:
         client.deployments.wait(id_)
 
 
-def deployment_failure(deployment: Object) -> str:
+def deployment_failure(deployment: Deployment) -> str:
     """Return a line such as ``shop/setup on web1: exit 127: script: 7: nosuchcommand: not found``."""
     reason = failure_text(deployment["status_reason"], deployment.get("output_values"))
     return f"{name_of(deployment)} on {server_name_of(deployment)}: {reason}"
@@ -118,7 +118,7 @@ def logs_hint(snapshot: Snapshot) -> str:
     return f"see `stoker deployment logs {snapshot.name}/{_path(runs[0])}`" if runs else ""
 
 
-def _failed(snapshot: Snapshot) -> list[Object]:
+def _failed(snapshot: Snapshot) -> list[Event]:
     return [
         event
         for event in snapshot.events
@@ -126,7 +126,7 @@ def _failed(snapshot: Snapshot) -> list[Object]:
     ]
 
 
-def _path(event: Object) -> str:
+def _path(event: Event) -> str:
     match = _PATH.match(event.get("resource_status_reason") or "")
     return match[1].replace(".resources.", "/") if match else event["resource_name"]
 
@@ -164,12 +164,12 @@ def trigger_failure(watch: Watch) -> str:
     return printable(f"{title(trigger)} is {trigger['status']}: {trigger.get('status_reason') or counts(trigger)}")
 
 
-def describe_failure(client: Client, watch: Watch, target: Object) -> str:
+def describe_failure(client: Client, watch: Watch, target: Target) -> str:
     """Return a line about the failure of one target."""
     return f"{watch.labels.of(target)}: {failure_text(target.get('status_reason'), _outputs(client, target))}"
 
 
-def _outputs(client: Client, target: Object) -> Mapping[str, Any]:
+def _outputs(client: Client, target: Target) -> Mapping[str, Any]:
     """Return the output values of the run, or those of its deployment."""
     run = run_of(target)
     code = {"deploy_status_code": run.get("status_code")}

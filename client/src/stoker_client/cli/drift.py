@@ -15,9 +15,9 @@ from stoker_client.cli._runs import describe_changes
 from stoker_client.cli._session import DRIFT, FAILED, TIMED_OUT, Batch, Session
 from stoker_client.cli._wait import report_waiting, wait_for_deployment
 from stoker_client.client import Client
-from stoker_client.collection import Object
 from stoker_client.deployments import name_of, server_name_of
 from stoker_client.errors import ClientError
+from stoker_client.shapes import Check
 
 _COLUMNS = ("deployment", "server", "state", "since", "summary")
 _WIDE = ("deployment_id", "server_id", "checked_at", "check_interval", "enforce", "reason")
@@ -36,7 +36,7 @@ def _cells(check: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _differences(check: Object) -> str:
+def _differences(check: Check) -> str:
     """Return the lines that show the differences of one check, after an empty one."""
     changes = describe_changes(check.get("changes") or (), indentation="  ")
     return f"\n{name_of(check)} on {server_name_of(check)}:\n{changes}"
@@ -89,12 +89,12 @@ def check(
     return _exit_code(checks, strict=strict)
 
 
-def _complete(client: Client, check: Object) -> Object:
+def _complete(client: Client, check: Check) -> Check:
     """Return the check, with its differences if it has drifted."""
     return client.checks.show(check["deployment_id"]) if state_of(check) == DRIFTED else check
 
 
-def _exit_code(checks: Sequence[Object], *, strict: bool) -> int:
+def _exit_code(checks: Sequence[Check], *, strict: bool) -> int:
     states = {state_of(check) for check in checks}
     if DRIFTED in states:
         return DRIFT
@@ -163,7 +163,7 @@ def repair(
 
 def _find(
     client: Client, state: str | None, stack: str | None, server: str | None, limit: int | None = None
-) -> list[Object]:
+) -> list[Check]:
     return client.checks.all(
         state=state,
         stack=None if stack is None else client.stacks.find_id(stack),

@@ -98,7 +98,7 @@ def enroll(
     else:
         answer = client.servers.enroll(choice["name"], **options, **{key: True for key in _AGAIN if choice[key]})
         if labels:
-            answer["server"] = client.servers.change(answer["server"]["id"], {"labels": dict(labels)})
+            answer["server"] = dict(client.servers.change(answer["server"]["id"], {"labels": dict(labels)}))
     enrollment = answer["enrollment"]
     if output.columns:
         emit_one(output, enrollment)

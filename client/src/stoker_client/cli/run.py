@@ -30,9 +30,9 @@ from stoker_client.cli._runs import run_of, summarize_changes
 from stoker_client.cli._session import TIMED_OUT, Session
 from stoker_client.cli._wait import FOR_AGENT, describe_failure, trigger_failure
 from stoker_client.client import Client, connect
-from stoker_client.collection import Object
 from stoker_client.deployments import server_name_of
 from stoker_client.errors import ClientError
+from stoker_client.shapes import Server, Target
 from stoker_client.triggers import COMPLETE, Watch
 
 _COMMAND = "stoker.run.command"
@@ -140,7 +140,7 @@ def _script(command: Sequence[str], file: str | None) -> str:
     return script if script.startswith("#!") else _SHEBANG + script
 
 
-def _start(client: Client, servers: Sequence[Object], script: str, body: Mapping[str, Any]) -> tuple[str, str]:
+def _start(client: Client, servers: Sequence[Server], script: str, body: Mapping[str, Any]) -> tuple[str, str]:
     """
     Create the config and the trigger, and return their ids. If the trigger is refused, the config is deleted.
 
@@ -188,7 +188,7 @@ class _StartLimit:
     While the trigger is followed, a thread reports which runs have not begun, and cancels them after the limit.
     """
 
-    def __init__(self, session: Session, servers: Sequence[Object], seconds: int) -> None:
+    def __init__(self, session: Session, servers: Sequence[Server], seconds: int) -> None:
         self._session = session
         self._servers = servers
         self._seconds = seconds
@@ -246,7 +246,7 @@ class _StartLimit:
             self.overdue.add(deployment_id)  # first, because the trigger may end before the cancellation returns
             client.deployments.cancel(deployment_id, force=True)
 
-    def _find_waiting(self, client: Client, id_: str) -> Iterator[tuple[Object, str]]:
+    def _find_waiting(self, client: Client, id_: str) -> Iterator[tuple[Target, str]]:
         """Yield the targets that no agent has begun, each with the reason, without those that wait for their turn."""
         statuses = {server["id"]: server["status"] for server in self._servers}  # when the command began
         for target in client.triggers.show(id_).get("targets") or []:
@@ -273,7 +273,7 @@ def _report(client: Client, watch: Watch, overdue: Collection[str]) -> None:
         echo(f"stoker: {line}", err=True)
 
 
-def _has_code(target: Object) -> bool:
+def _has_code(target: Target) -> bool:
     """Whether the run failed because of its script's exit code."""
     return (target.get("status_reason") or "").startswith("deploy_status_code : ")
 

@@ -30,8 +30,8 @@ from stoker_client.cli._session import Batch, Session
 from stoker_client.cli._stack_changes import create, emit_result, update
 from stoker_client.cli._wait import failure_lines, wait_for_stack
 from stoker_client.client import Client
-from stoker_client.collection import Object
 from stoker_client.errors import ClientError
+from stoker_client.shapes import Stack
 from stoker_client.stacks import Operation, follow_events, read_events
 
 stack = Group(commands=[create, update])
@@ -293,7 +293,7 @@ def show_stack(session: Session, stack: str, link: bool, output: Output) -> None
     emit_one(output, shown, _STACK_FIELDS, text={"failures": "\n".join(failures)})
 
 
-def _failures(session: Session, stack: Object) -> list[str]:
+def _failures(session: Session, stack: Stack) -> list[str]:
     """Return the causes of a failed operation, also of one that has been rolled back."""
     status = stack["stack_status"]
     if not status.startswith("ROLLBACK_") and not status.endswith("_FAILED"):

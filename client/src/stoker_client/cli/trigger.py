@@ -33,8 +33,8 @@ from stoker_client.cli._wait import (
     trigger_failure,
 )
 from stoker_client.client import Client
-from stoker_client.collection import Object
 from stoker_client.errors import ClientError
+from stoker_client.shapes import Target, Trigger
 from stoker_client.triggers import STATUSES, TargetLabels, read_logs
 
 _FIELDS = (
@@ -173,7 +173,7 @@ def logs(
         LogPrinter(form, name_of=labels.of if len(targets) > 1 else None, raw=raw).all(chunks)
 
 
-def _is(target: Object, server: str | None) -> bool:
+def _is(target: Target, server: str | None) -> bool:
     return server in (None, target["server_id"], target.get("server_name"))
 
 
@@ -292,7 +292,7 @@ def targets(session: Session, trigger: str, status: str | None, follow: bool, ou
     emit_list(output, rows, _TARGET_COLUMNS, wide=("server_id", "resource_name", "deployment_id"))
 
 
-def _emit_targets(targets: Sequence[Object], labels: TargetLabels, output: Output) -> None:
+def _emit_targets(targets: Sequence[Target], labels: TargetLabels, output: Output) -> None:
     """Print tables of the targets and of their outputs."""
     echo()
     rows = [_row(target, labels) for target in targets]
@@ -302,7 +302,7 @@ def _emit_targets(targets: Sequence[Object], labels: TargetLabels, output: Outpu
         emit_list(output, outputs, OUTPUT_COLUMNS, order="server")
 
 
-def _row(target: Object, labels: TargetLabels) -> dict[str, object]:
+def _row(target: Target, labels: TargetLabels) -> dict[str, object]:
     run = run_of(target)
     return {
         "server": labels.of(target),
@@ -318,7 +318,7 @@ def _row(target: Object, labels: TargetLabels) -> dict[str, object]:
     }
 
 
-def _emit(output: Output, trigger: Object) -> None:
+def _emit(output: Output, trigger: Trigger) -> None:
     """Print a trigger without its targets."""
     emit_one(output, {name: value for name, value in trigger.items() if name != "targets" or output.is_data}, _FIELDS)
 
@@ -334,7 +334,7 @@ def _follow(client: Client, id_: str, output: Output) -> int:
     return watch.exit_code
 
 
-def emit_or_follow(client: Client, trigger: Object, output: Output, *, follow: bool) -> int:
+def emit_or_follow(client: Client, trigger: Trigger, output: Output, *, follow: bool) -> int:
     """Print a trigger that has begun, or with ``follow`` show it until it ends. Return the exit code."""
     if follow:
         return _follow(client, trigger["id"], output)

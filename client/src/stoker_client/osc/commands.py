@@ -15,10 +15,10 @@ from stoker_client.cli._logs import LogPrinter
 from stoker_client.cli._output import echo
 from stoker_client.cli._wait import describe_continuation, explaining_interrupt, follow_trigger, trigger_failure
 from stoker_client.client import Client
-from stoker_client.collection import Object
 from stoker_client.errors import ClientError
 from stoker_client.results import exit_code
 from stoker_client.servers import join_selectors
+from stoker_client.shapes import LogChunk
 from stoker_client.triggers import COLUMNS, STATUSES
 from stoker_client.updates import Event
 
@@ -182,7 +182,7 @@ class WatchDeployment(StokerCommand, command.Command):
         return exit_code(deployment["status"], (deployment.get("output_values") or {}).get("deploy_status_code"))
 
 
-def _read_logs(events: Iterable[Event]) -> Iterator[Object]:
+def _read_logs(events: Iterable[Event]) -> Iterator[LogChunk]:
     """Yield the chunks of output, and print the progress."""
     for event in events:
         if event.name == "log":

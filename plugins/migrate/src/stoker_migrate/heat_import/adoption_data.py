@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Object
 from stoker_client.errors import BadInput, NotFound
 from stoker_client.templates.bundle import merge
 from stoker_migrate.heat_import.source_stack import (
@@ -22,6 +21,7 @@ from stoker_migrate.heat_import.source_stack import (
 
 if TYPE_CHECKING:
     from stoker_client.client import Client
+    from stoker_client.shapes import Stack
 
 #: What Heat shows in place of the value of a hidden parameter.
 _HIDDEN = "******"
@@ -145,7 +145,7 @@ def find_import(client: Client, name: str, source: SourceStack) -> str | None:
     return ref if is_import else None
 
 
-def find_finished(client: Client, name: str) -> Object | None:
+def find_finished(client: Client, name: str) -> Stack | None:
     """Return the stack ``name`` if it has been adopted, else None."""
     try:
         stack = client.stacks.show(name)
