@@ -125,6 +125,7 @@ def test_a_signed_url_of_a_queue_ends_when_its_owner_is_suspended_or_deleted(sto
         url = f"{said[f'{prefix}messaging_url']}/v2/queues/{said[f'{prefix}queue_id']}/messages"
         return ask(verb, url, body, signature_headers(said, prefix))
 
+    stoker.until(lambda: call("GET", section, "").body["messages"] != [])
     [message] = call("GET", section, "").body["messages"]
     [run] = runs(message["body"])
     assert not [name for name in run if re.search("password|user|auth", name)]
