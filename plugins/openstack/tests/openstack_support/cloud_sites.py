@@ -44,7 +44,8 @@ class CloudSite:
         store.callbacks.bind(TxCallbacks(resource_woken=self._count))
         start(context)
         self.work.start()
-        until(lambda: count_jobs(store) == 0)  # the probes of the services at the start
+        # The probes of the services, and the requests of a process that was killed, which may be many.
+        until(lambda: count_jobs(store) == 0, 600)
 
     def _count(self, _tx: Tx, id: str, _wakes: Any) -> None:
         self.woken[id] = self.woken.get(id, 0) + 1
