@@ -27,11 +27,16 @@ def path(stoker):
     return f"/v1/{stoker.project}/software_deployments/{deployment['id']}/logs"
 
 
+def events(path):
+    """The path of the stream of a log."""
+    project, deployment = path.split("/")[2], path.split("/")[-2]
+    return f"/v1/{project}/events?subject=deployment:{deployment}"
+
+
 def open_stream(stoker, path, token):
     """A stream of the log, of which the head of the answer has been read; and that head."""
     connection = socket.create_connection(("127.0.0.1", stoker.port), timeout=60)
-    stream = f"/v1/{stoker.project}/events?subject=deployment:{path.split('/')[-2]}"
-    head = f"GET {stream} HTTP/1.1\r\nHost: s\r\nX-Auth-Token: {token}\r\nAccept: text/event-stream\r\n\r\n"
+    head = f"GET {events(path)} HTTP/1.1\r\nHost: s\r\nX-Auth-Token: {token}\r\nAccept: text/event-stream\r\n\r\n"
     connection.sendall(head.encode())
     answer = b""
     while b"\r\n\r\n" not in answer:
@@ -50,9 +55,9 @@ def test_unread_streams_use_little_memory(stoker, path):
                 connection, head = open_stream(stoker, path, token)
                 open_ones.enter_context(connection)
                 answers.append(head)
-            held = stoker.request("GET", f"{path}?wait=1", headers={"X-Auth-Token": token})
-            assert held.status == 429
-            assert "16 event streams" in held.body["error"]["message"]
+            one_more = stoker.request("GET", events(path), headers={"X-Auth-Token": token})
+            assert one_more.status == 429
+            assert "16 event streams" in one_more.body["error"]["message"]
             assert stoker.request("GET", path, headers={"X-Auth-Token": token}).status == 200
         served = [head for head in answers if head.startswith(b"http/1.1 200")]
         refused = [head for head in answers if head.startswith(b"http/1.1 429")]
