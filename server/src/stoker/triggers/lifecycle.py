@@ -164,29 +164,33 @@ def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
     triggers.delete(tx, trigger)
 
 
-def delete_most(store: Store, env: DeploymentEnv, trigger_id: str) -> None:
+def delete_most(store: Store, env: DeploymentEnv, large: Trigger) -> None:
     """
-    Delete deployments of a trigger in several transactions, so that few remain for ``delete``; none while the trigger
-    is in progress.
+    Delete deployments of a trigger with many in several transactions, so that few remain for ``delete``; none while the
+    trigger is in progress.
     """
 
     def delete_part(tx: Tx, most: int) -> int:
-        trigger = triggers.find(tx, trigger_id, for_update=True)
+        trigger = triggers.find(tx, large.id, for_update=True)
         if trigger is None or trigger.status == TriggerStatus.IN_PROGRESS:
             return 0
-        started = targets.list_started(tx, trigger_id, 2 * most)
+        started = targets.list_started(tx, large.id, 2 * most)
         part = started[: max(0, len(started) - most)]
         _delete_runs(tx, env, part)
         for target in part:
             targets.save(tx, replace(target, deployment_id=None))
         return len(part)
 
-    in_batches(store, delete_part, _BATCH)
+    if large.total > _BATCH:
+        in_batches(store, delete_part, _BATCH)
 
 
 def purge(store: Store, env: DeploymentEnv, trigger_id: str) -> None:
     """Delete a trigger with its deployments in several transactions, unless it is in progress or is retried."""
-    delete_most(store, env, trigger_id)
+    with store.read() as tx:
+        ended = triggers.find(tx, trigger_id)
+    if ended is not None:
+        delete_most(store, env, ended)
 
     def delete_rest(tx: Tx) -> None:
         trigger = triggers.find(tx, trigger_id, for_update=True)

@@ -262,8 +262,8 @@ def delete(request: RequestContext) -> None:
     """Delete a trigger that has ended, and its deployments. Raises Conflict while the trigger is in progress."""
     env = request.app.engine.env
     with request.read() as tx:
-        id = triggers.get(tx, request.path["trigger_id"], request.project).id
-    lifecycle.delete_most(request.app.store, env, id)
+        trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+    lifecycle.delete_most(request.app.store, env, trigger)
     request.write(lambda tx: lifecycle.delete(tx, env, _find_locked(tx, request)))
 
 
