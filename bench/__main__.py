@@ -74,7 +74,7 @@ def main() -> None:
                 found[label] = run(label, target, wanted, said, failed)
     text = table(found, failed)
     print(f"\n{text}")
-    keep(found, failed, text, "postgresql" if said.postgresql else "sqlite")
+    keep("-vs-heat" if said.heat else "", "postgresql" if said.postgresql else "sqlite", text)
 
 
 def run_beside_salt(postgresql: str | None) -> None:
@@ -140,21 +140,14 @@ def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
     return "\n".join(lines)
 
 
-def keep(found: dict[str, dict[str, Result]], failed: Failures, text: str, database: str) -> None:
-    """Write the table and all figures to files below ``bench/results``."""
+def keep(name: str, database: str, text: str) -> None:
+    """Write the table, and on what it was measured, to a file below ``bench/results``."""
     RESULTS.mkdir(exist_ok=True)
-    name = time.strftime("%Y-%m-%d-%H%M%S") + ("-vs-heat" if "heat" in found else "")
-    facts = {
-        "when": time.strftime("%F %T %z"),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "database": database,
-        "load_average": os.getloadavg(),
-        "cases": found,
-        "failed": {f"{label}, {name}": reason for (label, name), reason in failed.items()},
-    }
-    RESULTS.joinpath(f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
-    RESULTS.joinpath(f"{name}.md").write_text(text + "\n")
-    print(f"\nkept as {RESULTS}/{name}.md and .json")
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {database}"
+    load = " ".join(f"{average:.1f}" for average in os.getloadavg())
+    file = RESULTS / f"{time.strftime('%Y-%m-%d-%H%M%S')}{name}.md"
+    file.write_text(f"{time.strftime('%F %T %z')}: {machine}, load average {load}\n\n{text}\n")
+    print(f"\nkept as {file}")
 
 
 if __name__ == "__main__":

@@ -54,13 +54,12 @@ _FRAMES = """seconds => new Promise(done => {
 })"""
 
 
-def run(target: Target, state_dir: Path) -> str:
-    """Measure a new Stoker on SQLite with this state directory. Return the figures as a table."""
-    lines = ["| figure | measured |", "|---|---|"]
+def run(target: Target, state_dir: Path) -> None:
+    """Measure a new Stoker on SQLite with this state directory, and print a table of the figures."""
+    print("| figure | measured |\n|---|---|", flush=True)
 
     def report(figure: str, value: str) -> None:
-        lines.append(f"| {figure} | {value} |")
-        print(lines[-1], flush=True)
+        print(f"| {figure} | {value} |", flush=True)
 
     site = fill(target, state_dir / "stoker.db")
     with _window(target) as page:
@@ -75,7 +74,6 @@ def run(target: Target, state_dir: Path) -> str:
             report(f"{name}, while runs end", f"{frames:.0f} frames/s, longest {longest:.0f} ms")
     small = _trigger(target, target.api.create_config(), site["servers"].split()[:_TARGETS])
     report("CPU of a core that 50 consoles add to a trigger on 2,000", f"{measure_consoles(target, small):.1f} %")
-    return "\n".join(lines)
 
 
 def fill(target: Target, database: Path) -> Mapping[str, str]:

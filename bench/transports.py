@@ -14,7 +14,7 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from bench.cases import RESULT, Result, Target, spread, template, until_waiting
 from bench.measure import cpu_seconds, load
-from support.backends import CLIENT
+from support.backends import CLIENT, signature_headers
 from support.connection_pool import ConnectionPool
 from support.reports import make_report, token_of
 
@@ -140,14 +140,7 @@ def _zaqar(target: Target, agent: Mapping[str, Any]) -> Ask:
 def _signed(_target: Target, agent: Mapping[str, Any]) -> Ask:
     """Return the poll of Stoker's agent after it has read all messages."""
     said = agent["zaqar"]
-    headers = {
-        **CLIENT,
-        "X-Project-Id": said["project_id"],
-        "URL-Paths": said["url_paths"],
-        "URL-Methods": said["url_methods"],
-        "URL-Expires": said["url_expires"],
-        "URL-Signature": said["url_signature"],
-    }
+    headers = signature_headers(said)
     url = f"{said['messaging_url']}/v2/queues/{said['queue_id']}/messages?echo=true&limit=20"
     [link] = json.loads(_send("GET", url, None, headers))["links"]
     marker = parse_qs(urlsplit(link["href"]).query)["marker"][0]
