@@ -156,7 +156,7 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
     def read(tx: Tx, after: Any, most: int) -> list[tuple[Any, ShownServer]]:
         page: Sequence[tuple[Any, Server]]
         if query.sort is not None:
-            page = _read_sorted(tx, request.project, ids[after : after + most], after)
+            page = _read_sorted(tx, request.project, ids, after, most)
         else:
             named = _find_ids(request, tx, query)
             if selector is not None:
@@ -184,10 +184,20 @@ def _sort(request: RequestContext, tx: Tx, query: ServerQuery) -> list[str]:
     return ids if chosen is None else [id for id in ids if id in chosen]
 
 
-def _read_sorted(tx: Tx, project_id: str, ids: Sequence[str], start: int) -> list[tuple[int, Server]]:
-    """Return the servers with these ids in their order, each with the number of servers up to it."""
-    present = {server.id: server for _, server in server_lists.page(tx, project_id, len(ids), None, ids)}
-    return [(start + number, present[id]) for number, id in enumerate(ids, 1) if id in present]
+def _read_sorted(tx: Tx, project_id: str, ids: Sequence[str], start: int, most: int) -> list[tuple[int, Server]]:
+    """
+    Return the first ``most`` servers with the ids after ``start``, in this order, each with the number of ids up to it.
+
+    Servers that were deleted after the list was sorted are replaced by the next ones, because fewer than ``most``
+    servers end the list.
+    """
+    page: list[tuple[int, Server]] = []
+    while len(page) < most and start < len(ids):
+        part = ids[start : start + most - len(page)]
+        present = {server.id: server for _, server in server_lists.page(tx, project_id, len(part), None, part)}
+        page += [(number, present[id]) for number, id in enumerate(part, start + 1) if id in present]
+        start += len(part)
+    return page
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
