@@ -6,8 +6,9 @@ import pytest
 
 from stoker.model.errors import StackExists, StackValidationFailed
 from stoker.servers import enrollment
+from stoker.stacks import export
 from stoker.stacks.operations import Options
-from stoker.store import stacks
+from stoker.store import configs, stacks
 from support import query
 from support.stacks import world
 from support.templates import chain, config, define, deployment, on, server, template
@@ -187,3 +188,20 @@ def test_a_large_stack_is_created_in_parts_between_which_others_write(store, mon
     monkeypatch.setattr(store, "write", record)
     heat.create(template({f"r{number}": define("OS::Heat::Value", value="x") for number in range(350)}))
     assert parts == [200, 300, 350]
+
+
+def test_a_config_of_a_stack_cannot_be_adopted(heat):
+    stack = heat.create(template({"config": config()}))
+    id = heat.resources(stack)["config"].physical_id
+    reference = {"type": "OS::Heat::SoftwareConfig", "external_id": id}
+    heat.create(template({"reference": reference}), "referring")
+    exported = heat.read(export.export, stack)
+
+    copy = heat.create(exported["template"], "copy", adopt=exported["resources"])
+    assert copy.status == "FAILED"
+    assert f"The software config ({id}) cannot be adopted" in copy.reason
+    heat.delete(copy)
+    assert heat.read(configs.find, id) is not None
+
+    left = heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
+    assert heat.create(left["template"], "adopting", adopt=left["resources"]).status == "COMPLETE"

@@ -33,11 +33,14 @@ in_progress: Callable[[Tx, str], list[Resource]] = _RESOURCES.lister(
 with_physical_id: Callable[[Tx, str, str], Resource | None] = _RESOURCES.finder(
     "stack_id = :stack_id AND physical_id = :physical_id AND current"
 )
-#: Return the current resource with a physical id in any stack of a project, or None.
-anywhere: Callable[[Tx, str, str], Resource | None] = _RESOURCES.finder(
-    "physical_id = :physical_id AND current"
-    " AND EXISTS (SELECT 1 FROM stacks WHERE stacks.id = stack_id AND project_id = :project_id) LIMIT 1"
+_ANYWHERE = (
+    "physical_id = :physical_id"
+    " AND EXISTS (SELECT 1 FROM stacks WHERE stacks.id = stack_id AND project_id = :project_id)"
 )
+#: Return the current resource with a physical id in any stack of a project, or None.
+anywhere: Callable[[Tx, str, str], Resource | None] = _RESOURCES.finder(f"{_ANYWHERE} AND current LIMIT 1")
+#: Return all incarnations of resources with a physical id in the stacks of a project.
+all_with_physical_id: Callable[[Tx, str, str], list[Resource]] = _RESOURCES.lister(_ANYWHERE)
 #: Return a stack's incarnations that are no longer current.
 outdated: Callable[[Tx, str], list[Resource]] = _RESOURCES.lister("stack_id = :stack_id AND NOT current")
 #: Return the incarnations of a stack's resource with a name that are no longer current, the oldest first.
