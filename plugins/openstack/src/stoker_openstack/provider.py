@@ -103,8 +103,8 @@ def create_drivers() -> Mapping[CloudKind, Driver]:
     drivers: list[Driver] = [
         ServerDriver(),
         *(neutron.NeutronDriver(kind) for kind in _PLAIN),
-        neutron.PortDriver(),
-        neutron.SecurityGroupDriver(),
+        neutron.PortDriver(CloudKind.PORT),
+        neutron.SecurityGroupDriver(CloudKind.SECURITY_GROUP),
         neutron.SecurityGroupRuleDriver(),
         neutron_relations.RouterInterfaceDriver(),
         neutron_relations.RouterGatewayDriver(),

@@ -14,6 +14,7 @@ import pytest
 from openstack_support.cloud_sites import cloud_site, real_cloud
 from stoker.model.stack import Status
 from stoker_openstack.cloud.credentials import SiteCredentials
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind
 from support import databases
 from support.waiting import until
@@ -129,6 +130,8 @@ def test_settings_of_routers_floating_ips_and_volume_types(site, made):
     after = site.complete(volume_type.id).observed
     assert (after["name"], after["is_public"], after["description"]) == ("t-other", False, "mine")
     assert after["extra_specs"] == {"a": "d"}
+    volume = made(CloudKind.VOLUME, {"name": "t-private", "size": 1, "volume_type": "t-other"})
+    assert volume.observed["volume_type"] == "t-other"
 
 
 def test_a_server_that_no_host_can_run_fails_with_novas_fault(site):
@@ -186,6 +189,5 @@ def _names(clouds):
     """The names of the crashing site's servers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OS_CLIENT_CONFIG_FILE", str(clouds))
-        client = SiteCredentials("peer").login.client
-        servers = client.list("compute", "/servers/detail", "servers", query={"name": "^t-crash-"})
+        servers = NOUNS["server"].list(SiteCredentials("peer").login.client, {"name": "^t-crash-"})
         return sorted(server["name"] for server in servers)

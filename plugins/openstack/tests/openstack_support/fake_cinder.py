@@ -12,7 +12,7 @@ from support.http_stub import Asked, Said
 
 @dataclass
 class FakeCinder:
-    """Volumes change their state at each list call. ``refused_types``: retypes to these fail."""
+    """Volumes change their state at each list call. ``refused_types``: retypes to these, which are private, fail."""
 
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
     types: list[dict[str, Any]] = field(
@@ -29,7 +29,9 @@ class FakeCinder:
         if path == "/volumes/detail":
             return Said(200, {"volumes": [self._progress(volume) for volume in list(self.volumes.values())]})
         if path == "/types":
-            return Said(200, {"volume_types": self.types})
+            is_whole = asked.query.get("is_public") == "None"  # Cinder's default for administrators: public types
+            types = [item for item in self.types if is_whole or item["name"] not in self.refused_types]
+            return Said(200, {"volume_types": types})
         if match := re.fullmatch("/types/([^/]+)", path):
             found = [item for item in self.types if item["id"] == match[1]]
             return Said(200, {"volume_type": found[0]}) if found else Said(404, {"itemNotFound": {"message": "-"}})

@@ -58,8 +58,6 @@ _KINDS: Mapping[int, str] = {
 }
 #: Statuses of a service that is not available, or of the proxy before it.
 _AWAY = (502, 503, 504)
-#: Number of objects in one page of a list.
-_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,35 +134,6 @@ class CloudClient:
         answer = self.request(service, "GET", path, query=query)
         with rejecting_malformed():
             return answer.json()
-
-    def discard(self, service: str, path: str) -> None:
-        """Delete an object, which may be gone."""
-        with suppressing(404):
-            self.request(service, "DELETE", path)
-
-    def find(self, service: str, path: str, key: str) -> dict[str, Any] | None:
-        """Return the object ``key`` in the answer to a GET request; None if the service has no such object."""
-        with suppressing(404):
-            match = self.get(service, path)
-            with rejecting_malformed():
-                item: dict[str, Any] = match[key] if key else match
-                return item
-        return None
-
-    def list(self, service: str, path: str, key: str, *, query: Any = ()) -> list[dict[str, Any]]:
-        """Return all objects of a list, page by page."""
-        pairs = list(query.items() if isinstance(query, Mapping) else query)
-        items: list[dict[str, Any]] = []
-        page = [*pairs, ("limit", _PAGE)]
-        while True:
-            body = self.get(service, path, query=page)
-            with rejecting_malformed():
-                items += body[key]
-            if len(body[key]) < _PAGE and not _has_next(body, key):
-                return items
-            if not body[key]:
-                return items
-            page = [*pairs, ("limit", _PAGE), ("marker", items[-1]["id"])]
 
     def token(self) -> str:
         """Return a valid token."""
@@ -261,11 +230,6 @@ def _timeout(seconds: float) -> float:
 def create_breakers(cloud: str) -> Mapping[str, CircuitBreaker]:
     """Return the circuit breakers of the services of one cloud."""
     return {service: CircuitBreaker(f"{name} of the cloud {cloud}", _SPARED) for service, name in NAMES.items()}
-
-
-def _has_next(body: Mapping[str, Any], key: str) -> bool:
-    links = body.get(f"{key}_links") or ()
-    return bool(body.get("next")) or any(link.get("rel") == "next" for link in links)
 
 
 def _error_of(service: str, response: Any) -> Exception:

@@ -112,10 +112,8 @@ class NameResolver:
             match = self._get(noun, name)
             if match is not None:
                 return str(match[noun.id_key])
-        query: list[tuple[str, Any]] = [] if noun.lists_all else [(noun.name_key, name)]
-        if noun.key == "servers":
-            query = [("name", f"^{re.escape(name)}$")]
-        matches = [item for item in noun.list(self._client, query) if name in (item.get(noun.name_key), item.get("id"))]
+        listed = noun.list_named(self._client, name)
+        matches = [item for item in listed if name in (item.get(noun.name_key), item.get("id"))]
         if not matches:
             raise not_found(noun.title, name)
         if len(matches) > 1:

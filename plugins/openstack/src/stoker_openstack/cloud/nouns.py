@@ -1,14 +1,19 @@
-"""The kinds of objects that a cloud lists: where they are, and what Heat calls them."""
+"""The kinds of objects that a cloud lists: where they are, how they are found, and what Heat calls them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker_openstack.cloud.client import COMPUTE, IDENTITY, IMAGE, NETWORK, VOLUME, CloudClient
+from stoker.service_client import rejecting_malformed
+from stoker_openstack.cloud.client import COMPUTE, IDENTITY, IMAGE, NETWORK, VOLUME, CloudClient, suppressing
 from stoker_openstack.cloud.markers import Marker, marker_of
 from stoker_openstack.model import GENERATION_KEY
+
+#: Number of objects in one page of a list.
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Noun:
     detail: str = ""
     #: The service ignores a filter by name.
     lists_all: bool = False
+    #: The service shows an administrator the objects that are not public only on request.
+    has_private: bool = False
     #: Ids of this kind need not be UUIDs.
     has_plain_ids: bool = False
     #: The members that serve as the name, and as the id.
@@ -35,16 +42,43 @@ class Noun:
         return "" if self.service == IMAGE else self.key.removesuffix("s").replace("policie", "policy")
 
     def find(self, client: CloudClient, id: str) -> dict[str, Any] | None:
-        """Return the object with this id, or None."""
-        return client.find(self.service, f"{self.path}/{id}", self.item_key)
+        """Return the object with this id; None if the service has none."""
+        with suppressing(404):
+            answer = client.get(self.service, f"{self.path}/{id}")
+            with rejecting_malformed():
+                item: dict[str, Any] = answer[self.item_key] if self.item_key else answer
+                return item
+        return None
+
+    def list_named(self, client: CloudClient, name: str) -> list[dict[str, Any]]:
+        """Return the objects with a name, and maybe others."""
+        pattern = f"^{re.escape(name)}$" if self.key == "servers" else name  # Nova takes a regular expression
+        return self.list(client, () if self.lists_all else {self.name_key: pattern})
 
     def list(self, client: CloudClient, query: Any = ()) -> list[dict[str, Any]]:
-        """Return all objects that match a query, with all members."""
-        return client.list(self.service, f"{self.path}{self.detail}", self.key, query=query)
+        """Return all objects that match a query (a mapping or pairs), with all members, page by page."""
+        pairs = [*(query.items() if isinstance(query, Mapping) else query), ("limit", _PAGE)]
+        if self.has_private:
+            pairs.append(("is_public", "None"))
+        items: list[dict[str, Any]] = []
+        page = pairs
+        while True:
+            body = client.get(self.service, f"{self.path}{self.detail}", query=page)
+            with rejecting_malformed():
+                some = body[self.key]
+            items += some
+            if not some or (len(some) < _PAGE and not _has_next(body, self.key)):
+                return items
+            page = [*pairs, ("marker", items[-1]["id"])]
 
-    def find_marked(self, client: CloudClient, marker: Marker, *queries: Any) -> dict[str, Any] | None:
-        """Return the object with a marker among the results of the queries, or None."""
-        items = (item for query in queries for item in self.list(client, query))
+    def find_marked(self, client: CloudClient, marker: Marker, name: str) -> dict[str, Any] | None:
+        """Return the object with a marker, or None. Services that cannot search for markers search for the name."""
+        if self.service == NETWORK:
+            items = self.list(client, {"description": marker.text}) + self.list(client, {"tags": marker.text})
+        elif self.service == IMAGE:
+            items = self.list(client, marker.metadata)
+        else:
+            items = self.list_named(client, name)
         return next((item for item in items if marker_of(item) == marker), None)
 
     def list_marked(self, client: CloudClient, site: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -89,7 +123,8 @@ class Noun:
 
     def discard(self, client: CloudClient, id: str) -> None:
         """Delete an object, which may be gone."""
-        client.discard(self.service, f"{self.path}/{id}")
+        with suppressing(404):
+            self.delete(client, id)
 
     def delete_whole(self, client: CloudClient, id: str) -> None:
         """Delete an object without its driver: before a router its interfaces, before a floating IP its forwardings."""
@@ -99,15 +134,28 @@ class Noun:
                 path = f"{self.path}/{id}/remove_router_interface"
                 client.request(NETWORK, "PUT", path, {"port_id": port["id"]})
         if self.key == "floatingips":
-            path = f"{self.path}/{id}/port_forwardings"
-            for forwarding in (client.find(NETWORK, path, "") or {}).get("port_forwardings", ()):
-                client.request(NETWORK, "DELETE", f"{path}/{forwarding['id']}")
+            forwardings = forwardings_of(id)
+            for forwarding in forwardings.list(client):
+                forwardings.delete(client, forwarding["id"])
         self.delete(client, id)
+
+
+def _has_next(body: Mapping[str, Any], key: str) -> bool:
+    links = body.get(f"{key}_links") or ()
+    return bool(body.get("next")) or any(link.get("rel") == "next" for link in links)
+
+
+def forwardings_of(floating_ip: str) -> Noun:
+    """Return the noun of the port forwardings of a floating IP."""
+    path = f"/floatingips/{floating_ip}/port_forwardings"
+    return Noun("FloatingIPPortForward", NETWORK, path, "port_forwardings")
 
 
 NOUNS: Mapping[str, Noun] = {
     "image": Noun("Image", IMAGE, "/images", "images"),
-    "flavor": Noun("Flavor", COMPUTE, "/flavors", "flavors", "/detail", lists_all=True, has_plain_ids=True),
+    "flavor": Noun(
+        "Flavor", COMPUTE, "/flavors", "flavors", "/detail", lists_all=True, has_private=True, has_plain_ids=True
+    ),
     "server": Noun("Server", COMPUTE, "/servers", "servers", "/detail"),
     "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs", lists_all=True, has_plain_ids=True, id_key="name"),
     "network": Noun("Network", NETWORK, "/networks", "networks"),
@@ -123,7 +171,7 @@ NOUNS: Mapping[str, Noun] = {
     "snapshot": Noun("VolumeSnapshot", VOLUME, "/snapshots", "snapshots"),
     "backup": Noun("VolumeBackup", VOLUME, "/backups", "backups", "/detail"),
     "project": Noun("KeystoneProject", IDENTITY, "/projects", "projects"),
-    "volume_type": Noun("VolumeType", VOLUME, "/types", "volume_types", lists_all=True),
+    "volume_type": Noun("VolumeType", VOLUME, "/types", "volume_types", lists_all=True, has_private=True),
 }
 #: The kinds whose objects carry markers and are found without a driver, in the order in which they are deleted.
 SWEPT = (

@@ -217,7 +217,7 @@ class Driver:
 
         None also for objects that no list has, whose request can be repeated.
         """
-        return self.noun.find_marked(run.client, run.marker, {"name": run.name}) if self.noun.key else None
+        return self.noun.find_marked(run.client, run.marker, run.name) if self.noun.key else None
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         """Send the create request; return the id and the representation of the new object. ``update`` follows."""

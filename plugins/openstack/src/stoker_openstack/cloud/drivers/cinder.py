@@ -207,9 +207,6 @@ class VolumeTypeDriver(Driver):
 
     kind, noun = CloudKind.VOLUME_TYPE, NOUNS["volume_type"]
 
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return self.noun.find_marked(run.client, run.marker, {"is_public": "None"})
-
     def body(self, run: Run) -> dict[str, Any]:
         wanted = run.specification
         return {
@@ -238,27 +235,25 @@ class VolumeEncryptionDriver(Driver):
     kind, noun = CloudKind.VOLUME_ENCRYPTION, Noun("EncryptedVolumeType", VOLUME, "/types")
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
-        return _find_encryption(run, run.external_id)
+        return self._find(run, run.external_id)
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         volume_type = self._volume_type(run)
-        present = _find_encryption(run, volume_type)
+        present = self._find(run, volume_type)
         return {**present, "id": volume_type} if present else None
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         volume_type = self._volume_type(run)
-        path = f"/types/{volume_type}/encryption"
-        created = run.client.request(VOLUME, "POST", path, {"encryption": self.body(run)}).json()["encryption"]
-        return volume_type, created
+        return volume_type, _encryptions(volume_type).create(run.client, self.body(run))
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         if changes := differences(self.body(run), observed):
-            run.send("PUT", f"/encryption/{observed['encryption_id']}", {"encryption": changes})
+            _encryptions(run.external_id).change(run.client, observed["encryption_id"], changes)
         return Done(self.read(run))
 
     def delete(self, run: Run) -> None:
         if present := self.read(run):
-            run.send("DELETE", f"/encryption/{present['encryption_id']}")
+            _encryptions(run.external_id).delete(run.client, present["encryption_id"])
 
     def body(self, run: Run) -> dict[str, Any]:
         body = body_of(run.specification)
@@ -268,11 +263,15 @@ class VolumeEncryptionDriver(Driver):
     def _volume_type(self, run: Run) -> str:
         return run.names.resolve("volume_type", str(run.specification["volume_type"]))
 
+    def _find(self, run: Run, volume_type: str) -> Mapping[str, Any] | None:
+        """Return the encryption of a type; Cinder represents a missing one by an empty object."""
+        present = self.noun.find(run.client, f"{volume_type}/encryption")
+        return present if present and present.get("encryption_id") else None
 
-def _find_encryption(run: Run, volume_type: str) -> Mapping[str, Any] | None:
-    """Return the encryption of a type; Cinder represents a missing one by an empty object."""
-    present = run.client.find(VOLUME, f"/types/{volume_type}/encryption", "")
-    return present if present and present.get("encryption_id") else None
+
+def _encryptions(volume_type: str) -> Noun:
+    """Return the noun of the encryption of a type."""
+    return Noun("EncryptedVolumeType", VOLUME, f"/types/{volume_type}/encryption", "encryption")
 
 
 def _set_specs(run: Run, wanted: Mapping[str, str], present: Mapping[str, str]) -> None:

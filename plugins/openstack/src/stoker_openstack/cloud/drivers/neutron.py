@@ -9,12 +9,11 @@ from stoker_openstack.cloud.client import NETWORK, suppressing
 from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Done, Driver, Result, Run, differences, is_same
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import Marker
-from stoker_openstack.cloud.nouns import NOUNS, Noun
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudKind
 
 #: The members of each kind that cannot be changed, besides the project.
 _FIXED: Mapping[CloudKind, tuple[str, ...]] = {
-    CloudKind.NETWORK: (),
     CloudKind.SUBNET: (
         "network_id",
         "ip_version",
@@ -27,7 +26,6 @@ _FIXED: Mapping[CloudKind, tuple[str, ...]] = {
     CloudKind.PORT: ("network_id",),
     CloudKind.ROUTER: ("ha",),
     CloudKind.FLOATING_IP: ("floating_network_id", "subnet_id", "floating_ip_address", "dns_name", "dns_domain"),
-    CloudKind.SECURITY_GROUP: (),
 }
 _PROJECT = ("tenant_id", "project_id")
 _BUILDING, _BROKEN = ("BUILD", "PENDING_CREATE", "PENDING_UPDATE"), "ERROR"
@@ -39,10 +37,7 @@ class NeutronDriver(Driver):
     def __init__(self, kind: CloudKind) -> None:
         self.kind = kind
         self.noun = NOUNS[kind]
-        self._fixed = (*_FIXED[kind], *_PROJECT)
-
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return find_marked(self.noun, run, run.marker)
+        self._fixed = (*_FIXED.get(kind, ()), *_PROJECT)
 
     def body(self, run: Run) -> dict[str, Any]:
         # The description of the user follows when the object has its tag.
@@ -77,11 +72,6 @@ def _desired_tags(run: Run) -> list[str]:
     """Return the user's tags, and the marker if the description is the user's own."""
     tags = [str(tag) for tag in run.specification.get("tags") or ()]
     return [*tags, run.marker.text] if run.specification.get("description") else tags
-
-
-def find_marked(noun: Noun, run: Run, marker: Marker) -> Mapping[str, Any] | None:
-    """Return the object with the marker in its description or tags."""
-    return noun.find_marked(run.client, marker, {"description": marker.text}, {"tags": marker.text})
 
 
 #: The agents of objects of each kind that has some, as in ``dhcp-agents`` and in ``/agents/<id>/dhcp-networks``.
@@ -123,9 +113,6 @@ _OTHERS = "stoker:takes_over_from"
 class PortDriver(NeutronDriver):
     """The driver of ports."""
 
-    def __init__(self) -> None:
-        super().__init__(CloudKind.PORT)
-
     def may_pass(self, run: Run, error: CloudRefused) -> bool:
         # The port that this one replaces is just being created.
         is_taking_over = run.specification.get(_OTHERS) and run.object.external_id is not None
@@ -142,8 +129,7 @@ class PortDriver(NeutronDriver):
     def _take_addresses(self, run: Run) -> None:
         """Take the addresses from the ports that this one replaces: Neutron assigns an address once."""
         for id in run.specification.get(_OTHERS) or ():
-            marker = Marker(run.marker.site, str(id))
-            other = find_marked(self.noun, run, marker)
+            other = self.noun.find_marked(run.client, Marker(run.marker.site, str(id)), "")
             if other is not None and other.get("fixed_ips"):
                 with suppressing(404):
                     self.noun.change(run.client, other["id"], {"fixed_ips": []})
@@ -167,9 +153,6 @@ _DEFAULTS = tuple({"direction": "egress", "ethertype": version} for version in (
 class SecurityGroupDriver(NeutronDriver):
     """The driver of security groups; its rules follow the group."""
 
-    def __init__(self) -> None:
-        super().__init__(CloudKind.SECURITY_GROUP)
-
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         result = super().update(run, observed)
         if _RULES_KEY not in run.specification:
@@ -181,9 +164,6 @@ class SecurityGroupRuleDriver(Driver):
     """The driver of single rules, which cannot be changed."""
 
     kind, noun = CloudKind.SECURITY_GROUP_RULE, _RULE
-
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return find_marked(self.noun, run, run.marker)
 
     def body(self, run: Run) -> dict[str, Any]:
         return _desired_members(run)

@@ -12,7 +12,7 @@ from stoker_openstack.cloud.client import NETWORK, suppressing
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, differences, is_same
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.names import not_found
-from stoker_openstack.cloud.nouns import NOUNS, Noun
+from stoker_openstack.cloud.nouns import NOUNS, Noun, forwardings_of
 from stoker_openstack.model import CloudKind
 
 _ROUTER = NOUNS["router"]
@@ -222,7 +222,7 @@ class PortForwardDriver(Driver):
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         floating_ip = str(run.object.observed.get(_ADDRESS) or run.names.resolve_body(run.specification)[_ADDRESS])
-        present = _forwardings(floating_ip).find(run.client, run.external_id)
+        present = forwardings_of(floating_ip).find(run.client, run.external_id)
         return {**present, _ADDRESS: floating_ip} if present else None
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
@@ -230,7 +230,7 @@ class PortForwardDriver(Driver):
         wanted = run.names.resolve_body(run.specification)
         floating_ip = wanted.pop(_ADDRESS)
         query = {name: wanted[name] for name in ("external_port", "protocol")}
-        for present in _forwardings(floating_ip).list(run.client, query):
+        for present in forwardings_of(floating_ip).list(run.client, query):
             if is_same(wanted, present):
                 return {**present, _ADDRESS: floating_ip}
         return None
@@ -238,7 +238,7 @@ class PortForwardDriver(Driver):
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         body = run.names.resolve_body(run.specification)
         floating_ip = body.pop(_ADDRESS)
-        observed = {**_forwardings(floating_ip).create(run.client, body), _ADDRESS: floating_ip}
+        observed = {**forwardings_of(floating_ip).create(run.client, body), _ADDRESS: floating_ip}
         return str(observed["id"]), observed
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
@@ -246,13 +246,8 @@ class PortForwardDriver(Driver):
         changes = differences({**wanted, _ADDRESS: floating_ip}, observed)
         if not changes:
             return Done(observed)
-        return Done({**observed, **_forwardings(floating_ip).change(run.client, run.external_id, changes)})
+        return Done({**observed, **forwardings_of(floating_ip).change(run.client, run.external_id, changes)})
 
     def delete(self, run: Run) -> None:
         if present := self.read(run):
-            _forwardings(str(present[_ADDRESS])).delete(run.client, run.external_id)
-
-
-def _forwardings(floating_ip: str) -> Noun:
-    path = f"/floatingips/{floating_ip}/port_forwardings"
-    return Noun("FloatingIPPortForward", NETWORK, path, "port_forwardings")
+            forwardings_of(str(present[_ADDRESS])).delete(run.client, run.external_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -68,9 +67,6 @@ class ServerDriver(Driver):
 
     def may_pass(self, run: Run, error: CloudRefused) -> bool:
         return error.status == 409 and run.object.external_id is not None
-
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return self.noun.find_marked(run.client, run.marker, {"name": f"^{re.escape(run.name)}$"})
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         server, hints = create_body(run)

@@ -53,9 +53,6 @@ class ImageDriver(Driver):
 
     kind, noun = CloudKind.IMAGE, NOUNS["image"]
 
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return self.noun.find_marked(run.client, run.marker, run.marker.metadata)
-
     def body(self, run: Run) -> dict[str, Any]:
         return {**members_of(run.specification), **run.marker.metadata}
 
@@ -143,7 +140,8 @@ class ContainerDriver(Driver):
         path = _path(run.external_id)
         if run.specification.get("stoker:purge_on_delete"):
             for entry in run.client.get(OBJECT_STORE, f"{path}?format=json"):
-                run.client.discard(OBJECT_STORE, f"{path}/{quote(str(entry['name']))}")
+                with suppressing(404):
+                    run.client.request(OBJECT_STORE, "DELETE", f"{path}/{quote(str(entry['name']))}")
         run.client.request(OBJECT_STORE, "DELETE", path)
 
 

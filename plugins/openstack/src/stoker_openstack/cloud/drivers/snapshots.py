@@ -150,11 +150,13 @@ class VolumeBackups(Snapshots):
         Create a volume by restoring a backup, and return its id and representation; Cinder makes the volume as large as
         the backup's.
         """
-        path = f"/backups/{run.specification['stoker:backup_id']}/restore"
-        restored = run.client.request(VOLUME, "POST", path, {"restore": {"name": run.object.name}}).json()["restore"]
-        path = f"/volumes/{restored['volume_id']}"
-        run.client.request(VOLUME, "POST", f"{path}/metadata", {"metadata": run.marker.metadata})
-        return restored["volume_id"], run.client.get(VOLUME, path)["volume"]
+        backup = run.specification["stoker:backup_id"]
+        answer = run.client.request(
+            VOLUME, "POST", f"/backups/{backup}/restore", {"restore": {"name": run.object.name}}
+        )
+        id = str(answer.json()["restore"]["volume_id"])
+        run.client.request(VOLUME, "POST", f"/volumes/{id}/metadata", {"metadata": run.marker.metadata})
+        return id, run.noun.find(run.client, id) or {}
 
 
 def _image_name(run: Run) -> str:
