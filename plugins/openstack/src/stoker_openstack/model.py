@@ -156,8 +156,9 @@ class CloudObject(Struct, frozen=True, kw_only=True):
     """
     An object of a cloud, with its desired and observed states.
 
-    ``id`` is the id of the resource that the object belongs to, or derives from it if a resource has several objects.
-    See the module docstring for ``specification``, ``arguments`` and ``observed``.
+    ``id`` is the id of the resource that the object belongs to, or derives from it if a resource has several objects;
+    ``root_id`` is that of the root of the resource's tree of stacks. See the module docstring for ``specification``,
+    ``arguments`` and ``observed``.
     """
 
     id: str
@@ -186,37 +187,9 @@ class CloudObject(Struct, frozen=True, kw_only=True):
     awaits: str | None = None
     awaited_since: datetime | None = None
 
-
-class CloudRequest(Struct, frozen=True, kw_only=True):
-    """
-    A request to a cloud. ``id`` is the id of the resource, ``root_id`` that of the root of its tree of stacks; see
-    ``CloudObject`` for ``specification``.
-
-    ``external_id`` names an existing object. With ADOPT, the resource takes the object over: the cloud only reads the
-    object, and later requests change and delete it. With CHECK, the resource only refers to it (``external_id`` of a
-    template): the cloud reads the object and never changes it.
-    """
-
-    id: str
-    kind: CloudKind
-    action: CloudAction
-    project_id: str
-    root_id: str
-    name: str
-    specification: Mapping[str, Any]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    external_id: str | None = None
-
-    def apply_to(self, current: CloudObject | None) -> CloudObject:
-        """Return the object with this request in progress. ``current``: the object before, or None."""
-        before = current or CloudObject(
-            id=self.id,
-            kind=self.kind,
-            project_id=self.project_id,
-            root_id=self.root_id,
-            name=self.name,
-            action=self.action,
-        )
+    def following(self, current: CloudObject | None) -> CloudObject:
+        """Return this requested object, with its action in progress, as the next generation of the present one."""
+        before = current or self
         return replace(
             before,
             name=self.name,
@@ -242,10 +215,14 @@ class Cloud(Protocol):
     ``check`` whenever the action has ended. A cloud of rows may end the action at once.
     """
 
-    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+    def request(self, tx: Tx, wanted: CloudObject) -> CloudObject:
         """
         Record the desired state of an object, and start the action. Returns the object: IN_PROGRESS, COMPLETE or
         FAILED. A newer request replaces one in progress.
+
+        ``external_id`` names an existing object. With ADOPT, the resource takes the object over: the cloud only reads
+        the object, and later requests change and delete it. With CHECK, the resource only refers to it
+        (``external_id`` of a template): the cloud reads the object and never changes it.
         """
         ...
 

@@ -28,7 +28,7 @@ from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.cloud.orphans import LateObjects
 from stoker_openstack.cloud.polling import Refresher, StatePoller
 from stoker_openstack.cloud.recorder import Recorder
-from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject
 from stoker_openstack.simulated.provider import LocalCloud
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import adoption
@@ -137,10 +137,10 @@ class OpenStackCloud:
     def __init__(self, context: CloudContext) -> None:
         self._context = context
 
-    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+    def request(self, tx: Tx, wanted: CloudObject) -> CloudObject:
         """Record the desired state of an object and defer the job that applies it."""
-        current = cloud_objects.find(tx, request.id, for_update=True)
-        requested = request.apply_to(current)
+        current = cloud_objects.find(tx, wanted.id, for_update=True)
+        requested = wanted.following(current)
         if current is None:
             cloud_objects.add(tx, requested)
         else:

@@ -16,7 +16,7 @@ from stoker.model.stack import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx, TxCallbacks
 from stoker.work import Work
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 from stoker_openstack.provider import OpenStackCloud, create_context, start
 from stoker_openstack.store import cloud_objects
 from support.stacks import world
@@ -59,7 +59,7 @@ class CloudSite:
         **more: Any,
     ) -> str:
         """Request an action on an object; return the id of its resource."""
-        request = CloudRequest(
+        request = CloudObject(
             id=id or str(uuid4()),
             kind=kind,
             action=action,

@@ -22,7 +22,7 @@ from stoker.store import servers, stacks
 from stoker.store import stacks as stored_snapshots
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
-from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types import nova_server_schema
 from stoker_openstack.types.implicit_dependencies import RULES, PlannedResource, without_cycles
@@ -499,12 +499,12 @@ def test_implicit_dependencies_never_form_a_cycle():
 class SlowCloud:
     """A cloud that ends actions when the test says so, as a cloud elsewhere does."""
 
-    requests: list[CloudRequest] = field(default_factory=list)
+    requests: list[CloudObject] = field(default_factory=list)
 
-    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
-        self.requests.append(request)
-        before = cloud_objects.find(tx, request.id)
-        wanted = replace(request.apply_to(before), reason="waits")
+    def request(self, tx: Tx, wanted: CloudObject) -> CloudObject:
+        self.requests.append(wanted)
+        before = cloud_objects.find(tx, wanted.id)
+        wanted = replace(wanted.following(before), reason="waits")
         (cloud_objects.save if before else cloud_objects.add)(tx, wanted)
         return wanted
 

@@ -25,7 +25,7 @@ from stoker.model.stack import Status
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.context import POLL, CloudContext
-from stoker_openstack.cloud.drivers.base import Done, Judgement
+from stoker_openstack.cloud.drivers.base import STILL_WAITING, Done, Result
 from stoker_openstack.cloud.drivers.server import list_ports
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -99,25 +99,23 @@ class StatePoller:
             return
         client, listed = listing
         by_id = {str(item["id"]): item for item in listed}
+        completed: list[tuple[CloudObject, Done]] = []
         for item in some:
             if item.reason.startswith(AWAITS_CLOUD):
                 self._recorder.explain(item, "The cloud answers again")
-        completed: list[tuple[CloudObject, Done]] = []
-        for item in some:
-            observed = by_id.get(str(item.progress.get("polled_id") or item.external_id))
-            judgement = self._judge(item, observed)
-            if judgement.is_due:
+            result = self._judge(item, by_id.get(str(item.progress.get("polled_id") or item.external_id)))
+            if result is None:
                 self._recorder.request_driver(item)
-            elif isinstance(judgement.result, Done):
-                completed.append((item, judgement.result))
+            elif isinstance(result, Done):
+                completed.append((item, result))
         self._complete(client, completed)
 
-    def _judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def _judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Result | None:
         try:
             return self._context.drivers[item.kind].judge(item, observed, self._context.store.clock.now())
         except CloudFailure as error:
             self._recorder.fail(item, error)
-            return Judgement()
+            return STILL_WAITING
 
     def _complete(self, client: CloudClient, completed: Sequence[tuple[CloudObject, Done]]) -> None:
         """Complete actions. The ports of all servers that started are listed together."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.stack import Status
 from stoker.store.tx import Tx
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 from stoker_openstack.simulated import machines, network
 from stoker_openstack.simulated.project import REFERS, Kind, Project
 from stoker_openstack.store import cloud_objects
@@ -31,17 +31,25 @@ class LocalCloud:
 
     url: str
 
-    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+    def request(self, tx: Tx, wanted: CloudObject) -> CloudObject:
         """Apply the request. The returned object is COMPLETE, or FAILED with a reason."""
-        before = cloud_objects.find(tx, request.id, for_update=True)
-        project = Project(tx, request.project_id, self.url)
-        wanted = _record(request, before)
+        before = cloud_objects.find(tx, wanted.id, for_update=True)
+        project = Project(tx, wanted.project_id, self.url)
+        requested = wanted.following(before)
+        requested = replace(
+            requested,
+            status=Status.COMPLETE,
+            observed_generation=requested.desired_generation,
+            external_id=before.external_id if before else None,
+        )
         try:
-            done = self._apply(project, request, wanted, is_new=before is None)
+            if wanted.external_id is not None and before is None:
+                requested = _take_over(project, requested, wanted.external_id)
+            done = _apply(project, requested)
         except StokerError as error:
-            done = replace(wanted, status=Status.FAILED, reason=error.message)
-        if request.action is CloudAction.DELETE and done.status is Status.COMPLETE:
-            cloud_objects.delete(tx, request.id)
+            done = replace(requested, status=Status.FAILED, reason=error.message)
+        if wanted.action is CloudAction.DELETE and done.status is Status.COMPLETE:
+            cloud_objects.delete(tx, wanted.id)
             return done
         (cloud_objects.add if before is None else cloud_objects.save)(tx, done)
         return self._relate(tx, done)
@@ -64,58 +72,42 @@ class LocalCloud:
         project = Project(tx, stored.project_id, self.url)
         return replace(stored, observed={**stored.observed, **_KINDS[stored.kind].relate(project, stored)})
 
-    def _apply(self, project: Project, request: CloudRequest, wanted: CloudObject, *, is_new: bool) -> CloudObject:
-        kind = _KINDS[request.kind]
-        if request.external_id is not None and is_new:
-            wanted = _take_over(project, request, wanted)
-        match request.action:
-            case CloudAction.ENSURE | CloudAction.ADOPT:
-                if kind.has_unique_name and any(
-                    other.name == wanted.name for other in project.of_kind(request.kind) if other.id != wanted.id
-                ):
-                    raise Conflict(f"The {request.kind.replace('_', ' ')} {wanted.name} already exists.")
-                wanted = replace(wanted, external_id=wanted.external_id or wanted.id)
-                observed = kind.represent(project, wanted)
-                return replace(wanted, external_id=kind.identify(wanted, observed), observed=observed)
-            case CloudAction.DELETE:
-                kind.remove(project, wanted)
-            case CloudAction.SNAPSHOT:
-                return replace(wanted, observed={**wanted.observed, **_snapshot(wanted)})
-        state = _STATES.get(request.action)
-        changes: dict[str, Any] = {"status": state} if state and request.kind is CloudKind.SERVER else {}
-        return replace(wanted, observed={**wanted.observed, **changes})
+
+def _apply(project: Project, wanted: CloudObject) -> CloudObject:
+    """Return the object after the action. Raises a kind of StokerError."""
+    kind = _KINDS[wanted.kind]
+    match wanted.action:
+        case CloudAction.ENSURE | CloudAction.ADOPT:
+            if kind.has_unique_name and any(
+                other.name == wanted.name for other in project.of_kind(wanted.kind) if other.id != wanted.id
+            ):
+                raise Conflict(f"The {wanted.kind.replace('_', ' ')} {wanted.name} already exists.")
+            wanted = replace(wanted, external_id=wanted.external_id or wanted.id)
+            observed = kind.represent(project, wanted)
+            return replace(wanted, external_id=kind.identify(wanted, observed), observed=observed)
+        case CloudAction.DELETE:
+            kind.remove(project, wanted)
+        case CloudAction.SNAPSHOT:
+            return replace(wanted, observed={**wanted.observed, **_snapshot(wanted)})
+    state = _STATES.get(wanted.action)
+    changes: dict[str, Any] = {"status": state} if state and wanted.kind is CloudKind.SERVER else {}
+    return replace(wanted, observed={**wanted.observed, **changes})
 
 
-def _record(request: CloudRequest, before: CloudObject | None) -> CloudObject:
-    """Return the object with the request's values, and the former id and representation."""
-    requested = request.apply_to(before)
-    return replace(
-        requested,
-        status=Status.COMPLETE,
-        observed_generation=requested.desired_generation,
-        external_id=before.external_id if before else None,
-    )
-
-
-def _take_over(project: Project, request: CloudRequest, wanted: CloudObject) -> CloudObject:
+def _take_over(project: Project, wanted: CloudObject, external_id: str) -> CloudObject:
     """
     Return the object with the id and the representation of an existing one.
 
     For ADOPT, the existing record, which no resource has any more, is deleted. Raises EntityNotFound.
     """
-    assert request.external_id is not None
-    existing = project.find(request.kind, request.external_id)
+    existing = project.find(wanted.kind, external_id)
     if existing is None:
-        raise EntityNotFound(f"The {request.kind.replace('_', ' ')} ({request.external_id}) could not be found.")
-    if request.action is CloudAction.ADOPT:
+        raise EntityNotFound(f"The {wanted.kind.replace('_', ' ')} ({external_id}) could not be found.")
+    taken = replace(wanted, external_id=existing.external_id, observed=existing.observed)
+    if wanted.action is CloudAction.ADOPT:
         cloud_objects.delete(project.tx, existing.id)
-        return replace(wanted, external_id=existing.external_id, observed=existing.observed)
-    return replace(
-        wanted,
-        external_id=existing.external_id,
-        observed=existing.observed,
-        arguments={**request.arguments, REFERS: True},
-    )
+        return taken
+    return replace(taken, arguments={**wanted.arguments, REFERS: True})
 
 
 def _snapshot(wanted: CloudObject) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from stoker.resources.base import (
     SavesState,
     physical_name,
 )
-from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.model import Cloud, CloudAction, CloudKind, CloudObject
 from stoker_openstack.types.cloud_properties import members, value_specs
 
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
@@ -187,7 +187,7 @@ class CloudType(SavesState, ResourceType):
             raise ResourceFailure(f"name must have at most {LONGEST_NAME} characters, not {len(name)}")
         return cloud.request(
             context.tx,
-            CloudRequest(
+            CloudObject(
                 id=resource.id,
                 kind=self.kind,
                 action=action,

@@ -65,6 +65,8 @@ class Wait:
 
 
 Result = Done | Wait
+#: The object is polled again in the same list.
+STILL_WAITING = Wait("")
 
 
 @dataclass(slots=True)
@@ -117,17 +119,6 @@ class Run:
     def record_created(self, external_id: str, observed: Mapping[str, Any]) -> None:
         """Store the id that the cloud gave the new object."""
         self.object = self.store(external_id, observed, _changed(self.progress, {SENT_AT: None}))
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the state of an object in a list means: a result, or ``is_due``: the driver has to be called."""
-
-    result: Result | None = None
-    is_due: bool = False
-
-
-DUE, STILL_WAITING = Judgement(is_due=True), Judgement()
 
 
 class Driver:
@@ -191,21 +182,22 @@ class Driver:
             return self.snapshots.delete(run)
         raise CloudFailure(f"A {self.noun.title} has no action {action.value.upper()}.")
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         """
-        Decide, without requests, what the state of an object in the polled list means; None: the list lacks it.
+        Decide, without requests, what the state of an object in the polled list means; ``observed`` None: the list
+        lacks it. None: the driver has to be called.
 
         Raises CloudFailure if the action failed.
         """
         if self.snapshots is not None and item.awaits == self.snapshots.noun.key:  # also before a deletion
-            return self.snapshots.judge(observed)
+            return None if self.snapshots.is_complete(observed) else STILL_WAITING
         if item.action is CloudAction.DELETE:
             return self.judge_deletion(item, observed, now)
-        return DUE if observed is None or await_stable(self, observed) is None else STILL_WAITING
+        return None if observed is None else await_stable(self, observed)
 
-    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         """Do the same as ``judge`` for an object that is being deleted."""
-        return DUE
+        return None
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         """Return the object with the external id; None if the cloud has none."""

@@ -8,12 +8,10 @@ from typing import Any
 
 from stoker_openstack.cloud.client import COMPUTE, VOLUME, suppressing
 from stoker_openstack.cloud.drivers.base import (
-    DUE,
     STILL_WAITING,
     UNKNOWN_FAULT,
     Done,
     Driver,
-    Judgement,
     Result,
     Run,
     Wait,
@@ -76,11 +74,11 @@ class VolumeDriver(Driver):
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         return observed["status"] not in _SETTLED
 
-    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         if observed is not None and observed["status"] == "error_deleting":
             text = f"Volume {item.name} cannot be deleted: its status is error_deleting"
             raise CloudFailure(text, "ResourceInError")
-        return STILL_WAITING if observed is not None and observed["status"] == "deleting" else DUE
+        return STILL_WAITING if observed is not None and observed["status"] == "deleting" else None
 
     def _change(self, run: Run, observed: Mapping[str, Any]) -> bool:
         """Send the requests that the volume needs. Return whether Cinder now changes it."""
@@ -164,15 +162,15 @@ class VolumeAttachmentDriver(Driver):
         _attachments(observed).delete(run.client, observed["volumeId"])
         return self._wait(run, observed)
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         """Decide by the volume's state; ``observed`` is the volume."""
         if observed is None:
-            return DUE
+            return None
         if item.action is CloudAction.DELETE:
-            return STILL_WAITING if observed["status"] == "detaching" else DUE
+            return STILL_WAITING if observed["status"] == "detaching" else None
         if observed["status"] == "error":
             raise CloudFailure("Volume attachment failed: the volume went to status error", "ResourceUnknownStatus")
-        return STILL_WAITING if observed["status"] in _TRANSIENT else DUE
+        return STILL_WAITING if observed["status"] in _TRANSIENT else None
 
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
         volume = _VOLUME.find(run.client, observed["volumeId"])

@@ -9,12 +9,10 @@ from typing import Any
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.drivers import server_changes
 from stoker_openstack.cloud.drivers.base import (
-    DUE,
     STILL_WAITING,
     STORED,
     Done,
     Driver,
-    Judgement,
     Result,
     Run,
     Wait,
@@ -127,29 +125,29 @@ class ServerDriver(Driver):
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         return observed["status"] in _TRANSIENT or observed.get("OS-EXT-STS:task_state") is not None
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
-        judgement = super().judge(item, observed, now)
-        if item.action is not CloudAction.ENSURE or observed is None or not judgement.is_due:
-            return judgement
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
+        wait = super().judge(item, observed, now)
+        if item.action is not CloudAction.ENSURE or observed is None or wait is not None:
+            return wait
         if observed["status"] == "VERIFY_RESIZE" and item.progress.get(server_changes.CONFIRMED):
             return STILL_WAITING
         if item.progress.get(CREATED) and not _has_extras(item.specification):
             rebuilds = {REBUILDS: item.specification[REBUILDS]} if REBUILDS in item.specification else {}
-            return Judgement(Done({**item.observed, **observed, **rebuilds}))
-        return DUE
+            return Done({**item.observed, **observed, **rebuilds})
+        return None
 
-    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    def judge_deletion(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         """A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts."""
         if observed is None or observed["status"] in ("DELETED", "SOFT_DELETED"):
-            return DUE
+            return None
         if observed["status"] != "ERROR" or self.is_changing(observed):
             is_stored = item.progress.get(STORED) and not item.progress.get(REQUESTED)
-            return DUE if is_stored else STILL_WAITING
+            return None if is_stored else STILL_WAITING
         if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
             raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(observed)}", "ResourceInError")
         sent = item.progress.get(_DELETE_SENT)
         is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
-        return STILL_WAITING if is_recent else DUE
+        return STILL_WAITING if is_recent else None
 
 
 def _complete(run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ from stoker_openstack.cloud.drivers.base import (
     UNKNOWN_FAULT,
     Done,
     Driver,
-    Judgement,
     Result,
     Run,
     Wait,
@@ -82,10 +81,9 @@ class ImageDriver(Driver):
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         return observed["status"] in ("importing", "saving", "uploading")
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
-        judgement = super().judge(item, observed, now)
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         if observed is None or observed["status"] != "queued":
-            return judgement
+            return super().judge(item, observed, now)
         if failure := observed.get("os_glance_failed_import"):
             raise CloudFailure(f"Glance cannot download the image: the store {failure} failed", "ResourceInError")
         return STILL_WAITING

@@ -10,11 +10,8 @@ import structlog
 from stoker_openstack.cloud.client import VOLUME
 from stoker_openstack.cloud.drivers.base import (
     ABANDONED,
-    DUE,
-    STILL_WAITING,
     STORED,
     Done,
-    Judgement,
     Result,
     Run,
     Wait,
@@ -52,23 +49,23 @@ class Snapshots:
 
     def create(self, run: Run, observed: Mapping[str, Any]) -> Result:
         """Create a snapshot of the object, and wait for it."""
-        id, judgement = self._ensure(run)
-        if judgement.is_due:
+        id, is_complete = self._ensure(run)
+        if is_complete:
             return Done({**run.object.observed, **observed, "stoker:snapshot": {self.key: id}})
         return Wait(self.noun.key, polled_id=id)
 
     def store_before_deletion(self, run: Run) -> Result:
         """Create a snapshot of an object that is to be deleted (deletion policy Snapshot); the next call deletes it."""
-        id, judgement = self._ensure(run)
-        if not judgement.is_due:
+        id, is_complete = self._ensure(run)
+        if not is_complete:
             return Wait(self.noun.key, f"Waiting for the {self.words}", polled_id=id)
         run.note(**{STORED: True, "polled_id": None})
         return Wait(run.noun.key)
 
-    def judge(self, snapshot: Mapping[str, Any] | None) -> Judgement:
-        """Decide what the state of a snapshot means: due when it is complete."""
+    def is_complete(self, snapshot: Mapping[str, Any] | None) -> bool:
+        """Return whether the service has created a snapshot. Raises CloudFailure if it cannot."""
         self.refuse_broken(snapshot)
-        return DUE if snapshot is not None and snapshot["status"] == self.complete else STILL_WAITING
+        return snapshot is not None and snapshot["status"] == self.complete
 
     def delete(self, run: Run) -> Result:
         """Delete what an earlier SNAPSHOT has created."""
@@ -78,12 +75,12 @@ class Snapshots:
     def delete_abandoned(self, run: Run) -> None:
         """Delete the snapshots that a newer request superseded."""
 
-    def _ensure(self, run: Run) -> tuple[str, Judgement]:
-        """Return the id and the state of the snapshot, which is requested if it is missing."""
+    def _ensure(self, run: Run) -> tuple[str, bool]:
+        """Return the id of the snapshot, which is requested if it is missing, and whether the snapshot is complete."""
         if not run.progress.get(_SNAPSHOT_ID):
             run.note(**{_SNAPSHOT_ID: self.find(run) or self.request(run)})
         id = str(run.progress[_SNAPSHOT_ID])
-        return id, self.judge(self.noun.find(run.client, id))
+        return id, self.is_complete(self.noun.find(run.client, id))
 
 
 class ServerImages(Snapshots):
