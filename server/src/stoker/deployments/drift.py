@@ -10,7 +10,6 @@ remediation starts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -31,7 +30,6 @@ from stoker.model.config import Config
 from stoker.model.deployment import Check, CheckState, Deployment, DriftChanged
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound
 from stoker.model.stack import Action, Status
-from stoker.policy.authorizer import audit_refused_writes
 from stoker.store import checks, configs, deployments, resources, rows, servers, stacks
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
@@ -198,18 +196,16 @@ _SHOWN_ITEMS = 5
 
 def post_drift(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
     """Post begin or end of drift to the config's sinks, except for queues that receive the stack's events."""
-    config, messaging = configs.find(tx, deployment.config_id), env.platform.messaging
+    config = configs.find(tx, deployment.config_id)
     sinks = list_sinks(config.options.get(EVENT_SINKS)) if config else ()
-    if config is None or not sinks or messaging is None:
+    if config is None or not sinks:
         return
     stack = stacks.find(tx, deployment.stack_id) if deployment.stack_id else None
     of_stack = {sink["target"] for sink in stack.event_sinks} if stack else set()
     message = _format_message(tx, deployment, config, check)
     for sink in sinks:
         if sink.queue not in of_stack:
-            # an event must not enter a server's queue
-            with suppress(Conflict), audit_refused_writes(tx, "event_sinks"):
-                messaging.post(tx, deployment.project_id, sink.queue, [message], ttl=sink.ttl)
+            env.post_events(tx, deployment.project_id, sink.queue, [message], sink.ttl)
 
 
 def describe_drift(check: Check) -> str:

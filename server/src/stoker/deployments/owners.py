@@ -8,15 +8,16 @@ for its stack user and in its signal URL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.identity.stack_users import SignalTokens
 from stoker.model.deployment import Deployment
-from stoker.model.errors import EntityNotFound, Invalid
-from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.policy.authorizer import DeploymentAuthorizer, audit_refused_writes
 from stoker.store import deployments, servers, stacks, triggers
 from stoker.store.tx import Tx
 from stoker.transports import AUTO, Transports
@@ -35,6 +36,12 @@ class DeploymentEnv:
     signal_tokens: SignalTokens
     #: Every run of a deployment passes the authorizer.
     authorizer: DeploymentAuthorizer
+
+    def post_events(self, tx: Tx, project_id: str, queue: str, payload: Sequence[Any], ttl: int) -> None:
+        """Post events to a sink, unless it is the queue of a server or a deployment: the audit log then says so."""
+        if self.platform.messaging is not None:
+            with suppress(Conflict), audit_refused_writes(tx, "event_sinks"):
+                self.platform.messaging.post(tx, project_id, queue, payload, ttl=ttl)
 
 
 #: Transports whose results arrive at the deployment's own URL: upstream agents post there without a resource.

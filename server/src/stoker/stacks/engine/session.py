@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -16,9 +15,8 @@ from msgspec.structs import replace
 
 from stoker import hot
 from stoker.hot import ALL_ATTRIBUTES, select
-from stoker.model.errors import Conflict, InvalidTemplateReference, StackValidationFailed, StokerError
+from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError
 from stoker.model.stack import Action, Event, Phase, Resource, Stack, Status
-from stoker.policy.authorizer import audit_refused_writes
 from stoker.resources.base import Context, NoSuchAttribute, ResourceType
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.plan import Plan
@@ -297,13 +295,8 @@ class StackSession:
 
     def _post_events(self) -> None:
         payload, self._unposted = [_format_event(event) for event in self._unposted], []
-        messaging = self.engine.env.platform.messaging
-        if messaging is None:
-            return
         for sink in self.stack.event_sinks:
-            # An event must not enter a server's queue, and the operation continues.
-            with suppress(Conflict), audit_refused_writes(self.tx, "event_sinks"):
-                messaging.post(self.tx, self.stack.project_id, sink["target"], payload, ttl=sink["ttl"])
+            self.engine.env.post_events(self.tx, self.stack.project_id, sink["target"], payload, sink["ttl"])
 
     def add_unreached(self) -> None:
         """Add rows for resources that the plan has not started, so that lists include them after a failure."""
