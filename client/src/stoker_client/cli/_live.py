@@ -4,7 +4,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -68,20 +67,6 @@ def one_line(*words: str) -> str:
     return printable(" ".join("  ".join(word for word in words if word).splitlines())).rstrip()
 
 
-@dataclass(frozen=True)
-class View:
-    """What a terminal shows of an operation."""
-
-    name: str
-    status: str
-    #: The objects that are shown, most important first; their last cells are cut to the width.
-    rows: Sequence[Sequence[RenderableType]]
-    #: What there is besides the rows.
-    rest: str = ""
-    #: How many objects are done, and of how many.
-    done: tuple[int, int] | None = None
-
-
 class Drawn:
     """Shows an operation on stderr, and refreshes it: its status and time, a bar of what is done, and its objects."""
 
@@ -90,34 +75,46 @@ class Drawn:
         self._clock = Clock()
         self._lock = threading.Lock()  # the refresh runs in another thread
 
-    def view(self, room: int) -> View | None:
-        """Return the current view with at most ``room`` rows, or None before the first update."""
-        raise NotImplementedError
-
     def render(self) -> Group:
         """Return what is drawn."""
         with self._lock:
-            view = self.view(max(self._console.height - _MARGIN, 3))
-        if view is None:
-            return Group()
-        status = view.status, color(view.status)
-        head = Text.assemble((printable(view.name), "bold"), "  ", status, (self._seconds(""), "dim"), no_wrap=True)
+            return self.view(max(self._console.height - _MARGIN, 3))
+
+    def view(self, room: int) -> Group:
+        """Return what is drawn, with at most ``room`` rows. The caller holds the lock."""
+        raise NotImplementedError
+
+    def _draw(
+        self,
+        name: str,
+        status: str,
+        rows: Sequence[Sequence[RenderableType]],
+        rest: str = "",
+        done: tuple[int, int] | None = None,
+    ) -> Group:
+        """
+        Return the status and the time of an operation, and its objects.
+
+        ``rows``: the objects that are shown, most important first; their last cells are cut to the width. ``rest``:
+        what there is besides them. ``done``: how many objects are done, and of how many.
+        """
+        colored = status, color(status)
+        head = Text.assemble((printable(name), "bold"), "  ", colored, (self._seconds(""), "dim"), no_wrap=True)
         parts: list[RenderableType] = [head]
-        if view.done is not None:
-            done, total = view.done
+        if done is not None:
             bar = Table.grid(padding=(0, 2, 0, 0))
-            bar.add_row(ProgressBar(total=total, completed=done, width=_BAR), Text(f"{done} of {total}"))
+            bar.add_row(ProgressBar(total=done[1], completed=done[0], width=_BAR), Text(f"{done[0]} of {done[1]}"))
             parts.append(bar)
-        if view.rows:
-            rows = Table.grid(padding=(0, 2, 0, 0))
-            for _ in view.rows[0][:-1]:
-                rows.add_column(no_wrap=True)
-            rows.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
-            for row in view.rows:
-                rows.add_row(*row)
-            parts.append(rows)
-        if view.rest:
-            parts.append(Text(view.rest, style="dim", no_wrap=True))
+        if rows:
+            table = Table.grid(padding=(0, 2, 0, 0))
+            for _ in rows[0][:-1]:
+                table.add_column(no_wrap=True)
+            table.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
+            for row in rows:
+                table.add_row(*row)
+            parts.append(table)
+        if rest:
+            parts.append(Text(rest, style="dim", no_wrap=True))
         return Group(*parts)
 
     def _seconds(self, key: str) -> str:
@@ -174,20 +171,20 @@ class LiveStack(Drawn):
             self._total = max(self._total, len(snapshot.resources))
             self._snapshot = snapshot
 
-    def view(self, room: int) -> View | None:
+    def view(self, room: int) -> Group:
         """Return the current view."""
         snapshot = self._snapshot
         if snapshot is None:
-            return None
+            return Group()
         visible = sorted((each for each in snapshot.resources if _rank(each) <= _RUNNING), key=_rank)[:room]
         rows = [self._row(resource) for resource in visible]
         if not snapshot.status.endswith("_IN_PROGRESS"):
-            return View(snapshot.name, snapshot.status, rows)
+            return self._draw(snapshot.name, snapshot.status, rows)
         counts = Counter(map(_rank, snapshot.resources))
         hidden = counts[_FAILED] + counts[_RUNNING] - len(visible)
         words = ((hidden, "more"), (counts[_DONE], "complete"), (counts[_WAITING], "waiting"))
         rest = ", ".join(f"{count} {word}" for count, word in words if count)
-        return View(snapshot.name, snapshot.status, rows, rest, self._done(snapshot))
+        return self._draw(snapshot.name, snapshot.status, rows, rest, self._done(snapshot))
 
     def _done(self, snapshot: Snapshot) -> tuple[int, int] | None:
         """Return the counts of the bar. An update has none: the service does not say which resources it will change."""

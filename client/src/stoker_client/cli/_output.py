@@ -30,9 +30,6 @@ FORMATS = ("table", "wide", "json", "yaml", "csv", "name", "value")
 DATA = ("json", "yaml")
 #: Keys that ``-o name`` prints; the first one that an object has.
 _NAMES = ("name", "stack_name", "resource_name", "resource_type", "output_key", "access", "id")
-#: Least width in characters of a value on a narrow terminal.
-_LEAST = 20
-
 #: Additional line ends of Unicode.
 _LINE_ENDS = ("\x85", "\u2028", "\u2029")
 
@@ -266,7 +263,7 @@ def emit_one(
         _emit_lines(printable(inline(thing[name])) for name in names)
     else:
         rows = [[name, text[name] if name in text else block(thing[name])] for name in names]
-        _emit_fields(rows)
+        _emit_table(("field", "value"), rows, is_short=False)
 
 
 def emit_value(output: Output, value: Any, *, raw: bool = False) -> None:
@@ -331,46 +328,39 @@ def _title(column: str) -> str:
 
 
 def _emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, is_short: bool) -> None:
-    """Print a table of a list. ``is_short``: with short ids and times on a terminal."""
+    """Print a table. ``is_short``: with short ids and times on a terminal."""
     titles = [_title(column) for column in columns]
     clean = [[printable(cell.removesuffix("\n")) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _emit_plain_table(titles, clean)
         return
+    cells: list[Sequence[str]] = [[row[place] for row in clean] for place in range(len(columns))]
     if is_short:
         now = datetime.now(UTC)
-        shown = [_table.shorten(column, cells, now) for column, *cells in zip(columns, *clean, strict=True)]
-        clean = [list(row) for row in zip(*shown, strict=True)]
-    available = open_console().width
-    positions = _table.without_empty(columns, clean, titles, available)
-    names, titles = [columns[place] for place in positions], [titles[place] for place in positions]
-    clean = [[row[place] for place in positions] for row in clean]
-    _draw(titles, clean, _table.widths(names, clean, titles, available))
+        cells = [_table.shorten(column, of_column, now) for column, of_column in zip(columns, cells, strict=True)]
+    _draw(columns, titles, cells)
 
 
-def _emit_fields(rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of the fields of one object: names and values."""
-    titles, clean = ("Field", "Value"), [[printable(cell.removesuffix("\n")) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
-        _emit_plain_table(titles, clean)
-        return
-    names = max(len(name) for name, _ in (titles, *clean))
-    _draw(titles, clean, (names, max(_LEAST, open_console().width - names - _table.GAP)))
+def _draw(columns: Sequence[str], titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """
+    Draw a table, with the cells of each column, on a terminal, if necessary wider than it.
 
-
-def _draw(titles: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
-    """Draw a table on a terminal, if necessary wider than it."""
+    In a table that is too wide, columns without text are left out, and the widest of the others are folded.
+    """
     from rich.table import Table
     from rich.text import Text
 
     console = open_console()
+    drawn = list(zip(columns, titles, map(_table.natural_width, titles, cells), cells, strict=True))
+    if sum(natural + _table.GAP for _, _, natural, _ in drawn) - _table.GAP > console.width:
+        drawn = [column for column in drawn if any(column[-1])] or drawn
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _table.GAP, 0, 0))
-    for title, width in zip(titles, widths, strict=True):
-        table.add_column(title, overflow="fold", width=width)
-    for row in rows:
+    for column, title, natural, _ in drawn:
+        least = _table.least_width(column, title, natural)
+        table.add_column(title, overflow="fold", no_wrap=least == natural, min_width=least)
+    for row in zip(*(of_column for *_, of_column in drawn), strict=True):
         table.add_row(*(Text(cell, style=color(cell)) for cell in row))
-    console.width = max(console.width, sum(widths) + _table.GAP * len(titles))
-    console.print(table)
+    console.print(table, crop=False)
 
 
 def _emit_plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

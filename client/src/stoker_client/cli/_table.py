@@ -1,8 +1,4 @@
-"""
-Tables on a terminal: names first, ids as their shortest unique beginnings, times as ages, and within the width.
-
-States are never cut. If a table is too wide, its widest columns are folded, those with names and ids last.
-"""
+"""Tables on a terminal: names first, ids as their shortest unique beginnings, times as ages, and the least widths."""
 
 from __future__ import annotations
 
@@ -13,10 +9,10 @@ from itertools import count
 
 #: Characters between two columns.
 GAP = 3
-#: Least width of a folded column, and of the beginning of an id.
-_LEAST, _SHORT = 8, 8
+#: Least width of a folded column, of one with names, and of the beginning of an id.
+_LEAST, _LEAST_NAME, _SHORT = 8, 24, 8
 _ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-_NAMES = ("name", "stack_name", "resource_name", "server")
+_NAMES = ("name", "stack_name", "resource_name", "server", "field")
 _STATES = ("status", "state", "outcome", "action", "total", "complete", "failed", "changed")
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -38,50 +34,21 @@ def shorten(column: str, cells: Sequence[str], now: datetime) -> list[str]:
     return list(cells)
 
 
-def widths(columns: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequence[str], available: int) -> list[int]:
-    """Return the width of each column, so that all of them fit into ``available`` characters if that is possible."""
-    from rich.cells import cell_len
+def natural_width(title: str, cells: Sequence[str]) -> int:
+    """Return the width of the longest line of a column."""
+    from rich.cells import cell_len  # imported here because most commands do not print to a terminal
 
-    words = [max(map(cell_len, title.split()), default=1) for title in titles]
-    natural = [
-        max((cell_len(line) for cell in cells for line in cell.split("\n")), default=1)
-        for cells in (zip(*rows, strict=True) if rows else [()] * len(columns))
-    ]
-    natural = list(map(max, natural, words))
-    room = available - GAP * (len(columns) - 1)
-    for names in (_NAMES, ()):
-        whole = [column in names or _is_whole(column) for column in columns]
-        rest = room - sum(width for width, stays in zip(natural, whole, strict=True) if stays)
-        most = _most([width for width, stays in zip(natural, whole, strict=True) if not stays], rest)
-        if most >= _LEAST:
-            break
-    return [
-        width if stays else max(word, min(width, max(most, _LEAST)))
-        for width, stays, word in zip(natural, whole, words, strict=True)
-    ]
+    return max(cell_len(line) for text in (title, *cells) for line in text.split("\n"))
 
 
-def without_empty(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequence[str], available: int
-) -> list[int]:
-    """Return the positions of the columns to show: in a table that is too wide, those that have any text."""
-    every = list(range(len(columns)))
-    if sum(widths(columns, rows, titles, 1_000_000)) + GAP * (len(columns) - 1) <= available:
-        return every
-    return [position for position in every if any(row[position] for row in rows)] or every
+def least_width(column: str, title: str, natural: int) -> int:
+    """Return the width to which a column may be folded: names less than other text, ids and states not at all."""
+    least = _LEAST_NAME if column in _NAMES else _LEAST
+    return natural if is_whole(column) else min(natural, max(least, *map(len, title.split())))
 
 
-def _most(folded: Sequence[int], room: int) -> int:
-    """Return the width to which the widest columns are folded, so that all of them have ``room``."""
-    for number, width in enumerate(sorted(folded)):
-        share = room // (len(folded) - number)
-        if width > share:
-            return share
-        room -= width
-    return max((*folded, _LEAST))
-
-
-def _is_whole(column: str) -> bool:
+def is_whole(column: str) -> bool:
+    """Whether the column is never folded."""
     return column == "id" or column.endswith(("_id", *_STATES))
 
 

@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import Group
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from stoker_client.cli._live import Drawn, Plain, View, one_line
+from stoker_client.cli._live import Drawn, Plain, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
 from stoker_client.results import last_line
@@ -103,19 +104,19 @@ class TriggerTable(Drawn):
         """Print ``text`` above the table."""
         self._console.print(Text(printable(text)), soft_wrap=True)  # no line breaks inside of paths
 
-    def view(self, room: int) -> View | None:
+    def view(self, room: int) -> Group:
         """Return the current view."""
         if self._watch is None:
-            return None
+            return Group()
         trigger, targets, labels = self._watch.trigger, self._watch.targets, self._watch.labels
         rows = [(Text(printable(labels.of(target))), *self._row(target)) for target in order(targets, room)]
         hidden = len(targets) - len(rows)
         rest = f"{counts(trigger)}{f'; {hidden} more' if hidden else ''}"
         if trigger["status"] != "IN_PROGRESS":
-            return View(title(trigger), trigger["status"], rows, rest)
+            return self._draw(title(trigger), trigger["status"], rows, rest)
         total = trigger.get("total") or 0
         left = (trigger.get("queued") or 0) + (trigger.get("running") or 0)
-        return View(title(trigger), trigger["status"], rows, rest, (total - left, total))
+        return self._draw(title(trigger), trigger["status"], rows, rest, (total - left, total))
 
     def _row(self, target: Target) -> Sequence[RenderableType]:
         ago = time.monotonic() - self._reported_at.get(target["position"], time.monotonic())

@@ -58,23 +58,8 @@ COMMANDS = {
 }
 
 
-def _own_version() -> str:
-    """Return the installed version."""
-    from importlib.metadata import PackageNotFoundError, version  # imported here because the import is slow
-
-    try:
-        return version("stoker-client")
-    except PackageNotFoundError:
-        return "(not installed)"  # a source tree without an installation
-
-
-def _show_version(ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
-    if is_set:
-        click.echo(f"stoker {_own_version()}")
-        ctx.exit()
-
-
 _CLOUD = "--os-cloud"
+_PACKAGE = "stoker-client"
 _SERVER = "stoker-server"
 
 
@@ -97,8 +82,8 @@ _SERVER = "stoker-server"
 )
 @click.option(_CLOUD, metavar="NAME", help="The cloud of clouds.yaml (default: OS_CLOUD, OS_*, then stoker).")
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
+@click.version_option(
+    package_name=_PACKAGE, prog_name="stoker", message="%(prog)s %(version)s", help="Show the version."
 )
 @click.pass_obj
 def stoker(session: Session, os_cloud: str | None, debug: bool) -> None:
@@ -222,7 +207,9 @@ def settings(session: Session, output: Output) -> None:
 @stoker.command
 def version() -> None:
     """Show the version of this program (that of the server: `stoker status`)."""
-    click.echo(f"stoker {_own_version()} (Python {sys.version.partition(' ')[0]})")
+    from importlib.metadata import version as read_version  # imported here because the import is slow
+
+    click.echo(f"stoker {read_version(_PACKAGE)} (Python {sys.version.partition(' ')[0]})")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
