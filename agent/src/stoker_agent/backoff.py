@@ -14,11 +14,16 @@ _REFUSED_SECONDS = 60.0
 
 
 class Backoff:
-    """Pauses in seconds: the first is at most 0.2 s, each next one twice as long, up to ``longest``."""
+    """
+    Pauses in seconds: the first is at most 0.2 s, each next one twice as long, up to ``longest``.
+
+    ``due`` is the time (time.monotonic) at which what was postponed is tried again.
+    """
 
     def __init__(self, longest: float = LONGEST) -> None:
         self._longest = max(SHORTEST, longest)
         self._next = SHORTEST
+        self.due = 0.0
 
     def next(self, retry_after: float = 0.0) -> float:
         """
@@ -34,17 +39,9 @@ class Backoff:
         """Start again with the shortest pause."""
         self._next = SHORTEST
 
-
-class RetryTime:
-    """The time (time.monotonic) at which something is tried again. ``longest``: of the pauses, in seconds."""
-
-    def __init__(self, longest: float = LONGEST) -> None:
-        self.backoff = Backoff(longest)
-        self.due = 0.0
-
     def postpone(self, error: Optional[Unreachable] = None) -> None:
-        """Set the time after a failure: a pause later, as long as the service asks, and a minute if it refuses."""
-        pause = self.backoff.next(error.retry_after if error else 0.0)
+        """Set ``due`` after a failure: a pause later, as long as the service asks, and a minute if it refuses."""
+        pause = self.next(error.retry_after if error else 0.0)
         self.due = time.monotonic() + max(pause, _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
 
 

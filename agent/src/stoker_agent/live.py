@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from stoker_agent.backoff import RetryTime
+from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
@@ -146,7 +146,7 @@ class Live(threading.Thread):
         self._whole_from: Dict[str, int] = {name: 0 for name in streams}
         self._sent_at = 0.0
         #: When the server, which has asked for a pause, gets requests again.
-        self._retry = RetryTime()
+        self._retry = Backoff()
         self._ended = threading.Event()
         #: The result of the run, if Stoker expects one.
         self._result: Mapping[str, Any] = {}

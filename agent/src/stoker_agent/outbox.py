@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
-from stoker_agent.backoff import LONGEST, RetryTime
+from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.web import Busy, Unreachable
 
@@ -25,7 +25,7 @@ class _Message(NamedTuple):
 
     place: str
     send: Callable[[], None]
-    retry: RetryTime
+    retry: Backoff
 
 
 class Outbox(threading.Thread):
@@ -44,7 +44,7 @@ class Outbox(threading.Thread):
         #: In the order in which they were added.
         self._messages: Dict[str, _Message] = {}
         #: Places that did not answer, with the time at which the next message to them is tried.
-        self._away: Dict[str, RetryTime] = {}
+        self._away: Dict[str, Backoff] = {}
 
     def put(self, key: str, place: str, send: Callable[[], None]) -> None:
         """
@@ -56,7 +56,7 @@ class Outbox(threading.Thread):
         """
         with self._changed:
             self._messages.pop(key, None)
-            self._messages[key] = _Message(place, send, RetryTime(self._longest))
+            self._messages[key] = _Message(place, send, Backoff(self._longest))
             self._changed.notify_all()
 
     def post(
@@ -137,7 +137,7 @@ class Outbox(threading.Thread):
             if isinstance(error, Busy) and not error.retry_after:
                 message.retry.postpone()
             else:
-                self._away.setdefault(place, RetryTime(self._longest)).postpone(error)
+                self._away.setdefault(place, Backoff(self._longest)).postpone(error)
             return False
         except Exception as error:  # for example: a file cannot be read or written; other messages are still sent
             _log.error("report.not_sent: cannot send the %s: %s: %s", key, type(error).__name__, error)

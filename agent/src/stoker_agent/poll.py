@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Callable, List, Optional, Sequence
 
-from stoker_agent.backoff import RetryTime
+from stoker_agent.backoff import Backoff
 from stoker_agent.status import StatusFile
 from stoker_agent.transports import Document, Source
 from stoker_agent.web import Refused, Unreachable
@@ -27,7 +27,7 @@ _HELD_SECONDS = 3600.0
 OnDocument = Callable[[Document, str], Optional[Sequence[Source]]]
 
 
-class _Way(RetryTime):
+class _Way(Backoff):
     """A source and the time of its next poll."""
 
     def __init__(self, source: Source, longest: float) -> None:
@@ -97,7 +97,7 @@ class Poller:
             self._hurried = False
             for way in self._ways:
                 if not way.failures:
-                    way.backoff.reset()
+                    way.reset()
                     way.due = min(way.due, now)
         candidates = self._candidates()
         # min() returns the first of several sources that are due at the same time
@@ -133,8 +133,8 @@ class Poller:
             self._current = source
         if way.failures or document is not None:
             way.failures = 0
-            way.backoff.reset()
-        way.due = time.monotonic() + (way.backoff.next() if source.pause is None else source.pause)
+            way.reset()
+        way.due = time.monotonic() + (way.next() if source.pause is None else source.pause)
         if document is not None:
             self._is_outdated = False
             changed = self._on_document(document, source.name)
@@ -146,7 +146,7 @@ class Poller:
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
         if not way.failures:
-            way.backoff.reset()
+            way.reset()
         way.failures += TRIES if isinstance(error, Refused) else 1
         way.postpone(error)
 
