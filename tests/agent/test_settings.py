@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stoker_agent.config import Unusable
-from stoker_agent.settings import CliOptions, Settings, keep, parse_list, read_ini, settings, take_over
+from stoker_agent.settings import Settings, keep, parse_list, read_ini, settings, take_over
 
 CFN = {
     "metadata_url": "http://heat/v1/",
@@ -67,25 +67,26 @@ def of(*order: str, **sections: Any) -> Settings:
 
 
 def test_an_agent_without_options_uses_stokers_source_or_names_the_remedy(path):
-    assert settings(path, CliOptions(), enrolled=True).order == ("stoker",)
+    assert settings(path, enrolled=True).order == ("stoker",)
     with pytest.raises(Unusable, match="stoker-agent enroll"):
-        settings(path, CliOptions(), enrolled=False)
+        settings(path, enrolled=False)
 
 
 def test_an_ini_file_of_os_collect_config_with_lists_of_both_kinds(path, tmp_path):
-    said = CliOptions(os_collect_config=file(tmp_path, INI))
-    found = settings(path, said, enrolled=False)
+    options = file(tmp_path, INI)
+    found = settings(path, os_collect_config=options, enrolled=False)
     assert parse_list(read_ini(INI)["DEFAULT"]["collectors"]) == ["ec2", "cfn", "local"]
     assert (found.usable(False), found.usable(True), found.polling) == (["cfn"], ["stoker", "cfn"], 5.0)
     paths = ["server.Metadata", "other.Metadata"]
     assert found.sections["cfn"] == {**CFN, "path": paths, "ca_certificate": "/ca.pem"}
     keep(path, found)
-    assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]  # it was enrolled later
+    again = settings(path, os_collect_config=options, enrolled=True)  # it was enrolled later
+    assert again.usable(True) == ["stoker", "cfn"]
 
 
 def test_a_settings_file_may_be_metadata(path, tmp_path):
     said = {"os-collect-config": {"collectors": ["ec2", "cfn", "local"], "cfn": CFN, "heat": None}, "deployments": []}
-    found = settings(path, CliOptions(os_collect_config=file(tmp_path, json.dumps(said))), enrolled=False)
+    found = settings(path, enrolled=False, os_collect_config=file(tmp_path, json.dumps(said)))
     assert (found.usable(False), found.sections) == (["cfn"], {"cfn": CFN})
 
 
@@ -100,43 +101,44 @@ def test_a_settings_file_may_be_metadata(path, tmp_path):
 def test_a_settings_file_without_sources_is_refused(path, tmp_path, text, reason):
     given = tmp_path / "none" if text is None else file(tmp_path, text)
     with pytest.raises(Unusable, match=reason):
-        settings(path, CliOptions(os_collect_config=given), enrolled=False)
+        settings(path, enrolled=False, os_collect_config=given)
 
 
 def test_the_option_gives_the_order_of_the_sources(path, tmp_path):
     text = INI + "[request]\nmetadata_url = http://store/\n"
-    said = CliOptions(("request", "stoker", "heat", "cfn"), file(tmp_path, text))
-    assert settings(path, said, enrolled=True).order == ("request", "stoker", "cfn")
-    assert settings(path, said, enrolled=False).usable(False) == ["request", "cfn"]
-    assert set(settings(path, said._replace(sources=("cfn",)), enrolled=True).sections) == {"cfn"}
+    options, order = file(tmp_path, text), ("request", "stoker", "heat", "cfn")
+    assert settings(path, enrolled=True, sources=order, os_collect_config=options).order == ("request", "stoker", "cfn")
+    found = settings(path, enrolled=False, sources=order, os_collect_config=options)
+    assert found.usable(False) == ["request", "cfn"]
+    assert set(settings(path, enrolled=True, sources=("cfn",), os_collect_config=options).sections) == {"cfn"}
 
 
 def test_an_unknown_source_is_refused(path):
     with pytest.raises(Unusable, match="no such source: carrier-pigeon"):
-        settings(path, CliOptions(("carrier-pigeon",)), enrolled=True)
+        settings(path, enrolled=True, sources=("carrier-pigeon",))
 
 
 @pytest.mark.parametrize(("said", "kept"), [(0.001, 0.2), (1.5, 1.5), (900.0, 30.0), (float("nan"), 30.0)])
 def test_the_interval_has_bounds(path, said, kept):
-    assert settings(path, CliOptions(polling=said), enrolled=True).polling == kept
+    assert settings(path, enrolled=True, polling=said).polling == kept
 
 
 def test_adopted_settings_are_kept_for_the_next_start_with_the_same_options(path, tmp_path):
-    said = CliOptions(os_collect_config=file(tmp_path, INI))
-    now = taken(settings(path, said, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
+    options = file(tmp_path, INI)
+    now = taken(settings(path, os_collect_config=options, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
     keep(path, now)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert settings(path, said, enrolled=False) == now
-    assert settings(path, CliOptions(), enrolled=False) == now
-    said.os_collect_config.write_text(INI + "# another content\n")
-    assert settings(path, said, enrolled=False).usable(False) == ["cfn"]
+    assert settings(path, os_collect_config=options, enrolled=False) == now
+    assert settings(path, enrolled=False) == now
+    options.write_text(INI + "# another content\n")
+    assert settings(path, os_collect_config=options, enrolled=False).usable(False) == ["cfn"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{}", '{"order": 5, "sections": {}}', '{"order": [], "sections": 5}'])
 def test_kept_settings_that_are_damaged_are_named(path, text):
     path.write_text(text)
     with pytest.raises(Unusable, match=r"cannot read .*sources\.json"):
-        settings(path, CliOptions(), enrolled=True)
+        settings(path, enrolled=True)
 
 
 NONE = dict.fromkeys(CFN)

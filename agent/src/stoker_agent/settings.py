@@ -48,32 +48,39 @@ class Settings(NamedTuple):
         return [name for name in self.order if enrolled or name != STOKER]
 
 
-class CliOptions(NamedTuple):
-    """Options of the command line."""
-
-    sources: Optional[Sequence[str]] = None
-    os_collect_config: Optional[Path] = None
-    polling: Optional[float] = None
-    ca_file: Optional[str] = None
-
-
-def settings(path: Path, options: CliOptions, *, enrolled: bool) -> Settings:
+def settings(
+    path: Path,
+    *,
+    enrolled: bool,
+    sources: Optional[Sequence[str]] = None,
+    os_collect_config: Optional[Path] = None,
+    polling: Optional[float] = None,
+    ca_file: Optional[str] = None,
+) -> Settings:
     """
-    Return the stored settings, or new ones if ``options`` differ from those at the last start.
+    Return the stored settings, or new ones if the options of the command line differ from those at the last start.
 
-    ``path`` is the file of stored settings. Raises Unusable if the options are invalid or no source is usable.
+    ``path`` is the file of stored settings, all arguments after ``enrolled`` are the options. Raises Unusable if the
+    options are invalid or no source is usable.
     """
-    text = _text(options.os_collect_config)
-    digest = hashlib.sha256(f"{list(options.sources or ())}\n{text}".encode()).hexdigest()
+    text = _text(os_collect_config)
+    digest = hashlib.sha256(f"{list(sources or ())}\n{text}".encode()).hexdigest()
     saved = load(path, _parse_saved)
-    has_no_options = options.sources is None and options.os_collect_config is None
+    has_no_options = sources is None and os_collect_config is None
     if saved is None or not (has_no_options or saved.started_from == digest):
-        saved = _initial_settings(options, text, digest)
+        saved = _initial_settings(sources, text, digest)
     if not saved.usable(enrolled):
-        raise Unusable(_no_source(options, enrolled))
-    if options.polling is not None:
-        saved = saved._replace(polling=_clamp(options.polling))
-    return saved._replace(ca_file=options.ca_file or saved.ca_file)
+        raise Unusable(_NOTHING if has_no_options and not enrolled else _NO_SOURCE)
+    if polling is not None:
+        saved = saved._replace(polling=_clamp(polling))
+    return saved._replace(ca_file=ca_file or saved.ca_file)
+
+
+_NOTHING = (
+    "there is nothing to get documents from: run `stoker-agent enroll --url URL --token TOKEN` first, "
+    "or give --os-collect-config FILE"
+)
+_NO_SOURCE = "none of the sources can be used: give --os-collect-config FILE with a section for each but stoker's own"
 
 
 def keep(path: Path, current: Settings) -> None:
@@ -103,8 +110,7 @@ def take_over(current: Settings, collect: Mapping[str, Any], *, enrolled: bool) 
             )
         else:
             sections[name] = {**own, **fresh}
-    collectors = collect.get("collectors")
-    named = [name for name in (collectors if isinstance(collectors, list) else ()) if isinstance(name, str)]
+    named = _texts(collect)
     new = [name for name in named if name in sections and name not in current.order]
     new += [name for name in sections if name not in (*named, *current.order)]
     staying = [name for name in current.order if name == STOKER or name in sections]
@@ -116,7 +122,7 @@ def take_over(current: Settings, collect: Mapping[str, Any], *, enrolled: bool) 
     return changed
 
 
-def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
+def _initial_settings(sources: Optional[Sequence[str]], text: str, digest: str) -> Settings:
     """Return the settings that the command line and the file describe. Raises Unusable."""
     file = _read(text)
     default: Mapping[str, Any] = file.get("DEFAULT", {})
@@ -124,11 +130,11 @@ def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
     for name in SOURCES:
         if file.get(name) and not SOURCES[name].missing(file[name]):
             sections[name] = {key: value for key, value in file[name].items() if value is not None}
-    unknown = [name for name in options.sources or () if name not in (STOKER, *SOURCES)]
+    unknown = [name for name in sources or () if name not in (STOKER, *SOURCES)]
     if unknown:
         raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *SOURCES))}")
     collectors = parse_list(default.get("collectors", [])) or list(sections)
-    wanted = [STOKER, *collectors] if options.sources is None else list(options.sources)
+    wanted = [STOKER, *collectors] if sources is None else list(sources)
     order = tuple(dict.fromkeys(name for name in wanted if name == STOKER or name in sections))
     for name in wanted:
         if name in SOURCES and name not in sections:
@@ -182,17 +188,14 @@ def _read(text: str) -> Mapping[str, Mapping[str, Any]]:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unusable(f"the file of --os-collect-config cannot be read: {error}") from None
-    collect = data.get("os-collect-config", data)
-    values = (
-        {name: section for name, section in collect.items() if isinstance(section, dict)}
-        if isinstance(collect, dict)
-        else {}
-    )
+    nested = data.get("os-collect-config", data)
+    collect: Mapping[str, Any] = nested if isinstance(nested, dict) else {}
+    values = {name: section for name, section in collect.items() if isinstance(section, dict)}
     return {**values, "DEFAULT": {"collectors": [*_texts(collect), *values]}}
 
 
-def _texts(collect: Any) -> List[str]:
-    named = collect.get("collectors") if isinstance(collect, dict) else None
+def _texts(collect: Mapping[str, Any]) -> List[str]:
+    named = collect.get("collectors")
     return [word for word in named if isinstance(word, str)] if isinstance(named, list) else []
 
 
@@ -213,15 +216,6 @@ def _text(path: Optional[Path]) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise Unusable(f"cannot read {path}: {error.strerror}") from None
-
-
-def _no_source(options: CliOptions, enrolled: bool) -> str:
-    if options.sources is None and options.os_collect_config is None and not enrolled:
-        return (
-            "there is nothing to get documents from: run `stoker-agent enroll --url URL --token TOKEN` first, "
-            "or give --os-collect-config FILE"
-        )
-    return "none of the sources can be used: give --os-collect-config FILE with a section for each but stoker's own"
 
 
 def _clamp(seconds: float) -> float:

@@ -17,7 +17,7 @@ from stoker_agent.programs import list_builtin
 from stoker_agent.runs import Runs
 from stoker_agent.self_update import guard_start
 from stoker_agent.service_manager import ServiceManager
-from stoker_agent.settings import CliOptions, keep, settings
+from stoker_agent.settings import keep, settings
 from stoker_agent.status import StatusFile
 from stoker_agent.transports import SOURCES, STOKER
 
@@ -71,8 +71,14 @@ def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
     config = ensure_enrollment(paths)
     if config is not None:
         proxy.configure(config.proxy, config.no_proxy)
-    wanted = CliOptions(options.sources, options.os_collect_config, options.polling_interval, options.ca_file)
-    current = settings(paths.sources, wanted, enrolled=config is not None)
+    current = settings(
+        paths.sources,
+        enrolled=config is not None,
+        sources=options.sources,
+        os_collect_config=options.os_collect_config,
+        polling=options.polling_interval,
+        ca_file=options.ca_file,
+    )
     if current.sections:
         keep(paths.sources, current)
     names = current.usable(config is not None)

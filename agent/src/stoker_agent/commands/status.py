@@ -15,7 +15,7 @@ from stoker_agent import __version__
 from stoker_agent.config import Paths, Unusable, find
 from stoker_agent.runs import Runs
 from stoker_agent.service import find_process
-from stoker_agent.settings import CliOptions, settings
+from stoker_agent.settings import settings
 from stoker_agent.status import read_status
 
 WELL, NOT_RUNNING, REFUSED, NO_CONTACT = 0, 3, 5, 6
@@ -83,7 +83,7 @@ def _judge(running: bool, recorded: Mapping[str, Any], failures: Mapping[str, Ma
 
 def _configured_sources(paths: Paths, enrolled: bool) -> List[str]:
     try:
-        return settings(paths.sources, CliOptions(), enrolled=enrolled).usable(enrolled)
+        return settings(paths.sources, enrolled=enrolled).usable(enrolled)
     except Unusable:
         return []  # not enrolled yet
 
