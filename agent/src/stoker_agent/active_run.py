@@ -11,7 +11,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
-from stoker_agent.delivered_hooks import DeliveredHooks
+from stoker_agent.delivered_hooks import provide
 from stoker_agent.execute import Execution
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.live import Live, Signals, wants_progress
@@ -94,9 +94,8 @@ class ActiveRun:
             _log.info("run.started: run %s of %s starts (group %s)", self.id, name, group)
             self._reporter = self._start_reporter(env, log_bytes)
             began = time.monotonic()
-            delivered = DeliveredHooks(paths.delivered_hooks, paths.hook_digests, env.config, env.ca_file)
-            hooks = delivered.provide(self.entry, self.folder, self.control) or paths.hooks
-            values = execution.execute(hooks)
+            hooks = provide(self.entry, self.folder, self.control, paths, env.config, env.ca_file)
+            values = execution.execute(hooks or paths.hooks)
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
         except CannotRun as error:
             return failure(str(error), error.code)

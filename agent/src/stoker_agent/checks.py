@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from stoker_agent import hook_contract
 from stoker_agent.active_run import ActiveRun
@@ -26,21 +26,13 @@ from stoker_agent.runs import is_id
 from stoker_agent.termination import WITHDRAWN, Control
 
 _log = logging.getLogger("stoker-agent")
+Finding = Mapping[str, Any]
 IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED = "IN_SYNC", "DRIFTED", "UNKNOWN", "UNSUPPORTED"
 #: A check ends after this time at the latest, so that a hook that hangs does not prevent all other checks.
 _LONGEST_SECONDS = 600.0
 _LONGEST_REASON = 1000
 #: The pause before a check of a deployment whose run is in progress.
 _BUSY_SECONDS = 1.0
-
-
-class Finding(NamedTuple):
-    """The result of a check of the derived config ``config_id``."""
-
-    config_id: str
-    state: str
-    reason: str = ""
-    changes: Sequence[Mapping[str, Any]] = ()
 
 
 class _Watch:
@@ -178,7 +170,7 @@ class Checks:
             is_current = self._watches.get(entry["deployment_id"]) is watch and watch.entry["id"] == entry["id"]
             if is_current and control.why != WITHDRAWN:
                 if watch.record(finding, entry.get("requested")):
-                    self._report(entry["deployment_id"], {**finding._asdict(), "requested": entry.get("requested")})
+                    self._report(entry["deployment_id"], {**finding, "requested": entry.get("requested")})
                 if watch.due:  # no request has come during the check
                     watch.plan_next()
 
@@ -197,21 +189,21 @@ def _is_valid(entry: Mapping[str, Any]) -> bool:
 
 
 def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control) -> Finding:
-    """Run the hook in the mode ``check`` and return what it finds."""
+    """Run the hook in the mode ``check`` and return what it finds, as the report has it."""
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     entry = {**entry, "mode": "check"}
     execution = Execution(entry, paths.variables, folder, control, longest=_LONGEST_SECONDS)
     values = execution.execute(paths.hooks)
     code, is_changed = values.get("deploy_status_code"), values.get("deploy_changed")
-    changes = values.get("deploy_changes")
+    changes, finding = values.get("deploy_changes"), {"config_id": entry["id"], "reason": "", "changes": ()}
     if str(code) != "0":
         lines = str(values.get("deploy_stderr") or "").strip().splitlines()
         reason = values.get("deploy_status_reason") or (lines[-1] if lines else f"the check ended with {code}")
         state = UNSUPPORTED if str(code) == str(hook_contract.UNSUPPORTED) else UNKNOWN
-        return Finding(entry["id"], state, str(reason)[:_LONGEST_REASON])
+        return {**finding, "state": state, "reason": str(reason)[:_LONGEST_REASON]}
     if not isinstance(is_changed, bool):
-        return Finding(entry["id"], UNKNOWN, "the hook's check does not report deploy_changed")
+        return {**finding, "state": UNKNOWN, "reason": "the hook's check does not report deploy_changed"}
     if not is_changed:
-        return Finding(entry["id"], IN_SYNC)
-    return Finding(entry["id"], DRIFTED, changes=changes if isinstance(changes, list) else ())
+        return {**finding, "state": IN_SYNC}
+    return {**finding, "state": DRIFTED, "changes": changes if isinstance(changes, list) else ()}

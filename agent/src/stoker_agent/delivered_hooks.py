@@ -17,7 +17,7 @@ from typing import Any, Mapping, NamedTuple, Optional
 
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
-from stoker_agent.config import Config
+from stoker_agent.config import Config, Paths
 from stoker_agent.files import write
 from stoker_agent.hook_contract import append_progress
 from stoker_agent.programs import CannotRun, group_name, inputs, option, parse_seconds
@@ -40,95 +40,91 @@ class Hook(NamedTuple):
     sha256: str
 
 
-class DeliveredHooks:
+def provide(
+    entry: Mapping[str, Any],
+    folder: Path,
+    control: Control,
+    paths: Paths,
+    config: Optional[Config],
+    ca_file: Optional[str],
+) -> Optional[Path]:
     """
-    The hooks in the directory ``folder``.
+    Return a directory in the run's ``folder`` with the entry's hook, or None if the entry uses an installed hook.
 
-    ``pins`` is the file with the digests that this machine permits. ``ca_file`` verifies the servers of URLs.
+    Fetches the hook if it is not there yet, until ``control`` ends the run. ``ca_file`` verifies the servers of URLs.
+    Raises CannotRun or OSError.
     """
-
-    def __init__(self, folder: Path, pins: Path, config: Optional[Config], ca_file: Optional[str]) -> None:
-        self._folder = folder
-        self._pins = pins
-        self._config = config
-        self._ca_file = ca_file
-
-    def provide(self, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[Path]:
-        """
-        Return a directory in the run's ``folder`` with the entry's hook, or None if the entry uses an installed hook.
-
-        Fetches the hook if it is not there yet, until ``control`` ends the run. Raises CannotRun or OSError.
-        """
-        hook = _parse(entry)
-        if hook is None:
-            return None
-        self._check_pins(hook)
-        path = self._folder / hook.sha256
-        if not _has_digest(path, hook.sha256):
-            content = self._fetch(hook, entry, folder, control)
-            if content is None:
-                return None
-            self._keep(path, content)
-        os.utime(str(path))
-        return _link(path, entry, folder)
-
-    def _check_pins(self, hook: Hook) -> None:
-        """Raise CannotRun if this machine does not permit the hook."""
-        try:
-            lines = self._pins.read_text().splitlines()
-        except FileNotFoundError:
-            return
-        if hook.sha256 not in {line.partition("#")[0].strip().lower() for line in lines}:
-            raise CannotRun(f"This machine does not permit the hook {hook.url}: {hook.sha256} is not in {self._pins}")
-
-    def _fetch(self, hook: Hook, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[bytes]:
-        """Fetch and verify the hook; None if the run is to stop. Raises CannotRun."""
-        seconds = parse_seconds(inputs(entry).get("deploy_timeout")) or _FETCH_SECONDS
-        until, backoff, attempt = time.monotonic() + seconds, Backoff(_LONGEST_PAUSE), 0
-        progress = folder / "progress"
-        while control.why is None:
-            attempt += 1
-            append_progress(
-                progress, None, f"fetching the hook {hook.url}" + (f", attempt {attempt}" if attempt > 1 else "")
-            )
-            try:
-                return self._fetch_once(hook, min(_REQUEST_SECONDS, max(1.0, until - time.monotonic())))
-            except Refused as error:
-                raise CannotRun(f"The hook {hook.url} cannot be fetched: {error}") from None
-            except Unreachable as error:
-                problem, pause = str(error), backoff.next(error.retry_after)
-            if time.monotonic() + pause >= until:
-                raise CannotRun(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
-            append_progress(progress, None, f"the hook {hook.url} cannot be fetched: {problem}")
-            control.wait(pause)
+    hook = _parse(entry)
+    if hook is None:
         return None
+    _check_pins(hook, paths.hook_digests)
+    path = paths.delivered_hooks / hook.sha256
+    if not _has_digest(path, hook.sha256):
+        if hook.url.startswith("/") and config is None:
+            raise CannotRun(f"The hook {hook.url} is stored in Stoker, and this machine is not enrolled")
+        client = Channel(config) if hook.url.startswith("/") and config else Web(ca_file)
+        content = _fetch(client, hook, entry, folder, control)
+        if content is None:
+            return None
+        _keep(path, content)
+    os.utime(str(path))
+    return _link(path, entry, folder)
 
-    def _fetch_once(self, hook: Hook, seconds: float) -> bytes:
-        """Raises Unreachable if another attempt may succeed, Refused or CannotRun otherwise."""
-        client = Web(self._ca_file)
-        if hook.url.startswith("/"):
-            if self._config is None:
-                raise CannotRun(f"The hook {hook.url} is stored in Stoker, and this machine is not enrolled")
-            client = Channel(self._config)
+
+def _check_pins(hook: Hook, pins: Path) -> None:
+    """Raise CannotRun if this machine does not permit the hook."""
+    try:
+        lines = pins.read_text().splitlines()
+    except FileNotFoundError:
+        return
+    if hook.sha256 not in {line.partition("#")[0].strip().lower() for line in lines}:
+        raise CannotRun(f"This machine does not permit the hook {hook.url}: {hook.sha256} is not in {pins}")
+
+
+def _fetch(client: Web, hook: Hook, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[bytes]:
+    """Fetch and verify the hook; None if the run is to stop. Raises CannotRun."""
+    seconds = parse_seconds(inputs(entry).get("deploy_timeout")) or _FETCH_SECONDS
+    until, backoff, attempt = time.monotonic() + seconds, Backoff(_LONGEST_PAUSE), 0
+    progress = folder / "progress"
+    while control.why is None:
+        attempt += 1
+        again = f", attempt {attempt}" if attempt > 1 else ""
+        append_progress(progress, None, f"fetching the hook {hook.url}{again}")
         try:
-            answer = client.call("GET", hook.url, seconds=seconds, limit=Limit("the hook", LONGEST, is_timed=True))
-        finally:
-            client.close()
-        if answer.status != 200:
-            raise Refused(f"the server answered {answer.summary()}")
-        digest = hashlib.sha256(answer.body).hexdigest()
-        if digest != hook.sha256:
-            raise CannotRun(f"The hook {hook.url} has the SHA-256 {digest}, not {hook.sha256}: it does not run")
-        return answer.body
+            return _fetch_once(client, hook, min(_REQUEST_SECONDS, max(1.0, until - time.monotonic())))
+        except Refused as error:
+            raise CannotRun(f"The hook {hook.url} cannot be fetched: {error}") from None
+        except Unreachable as error:
+            problem, pause = str(error), backoff.next(error.retry_after)
+        if time.monotonic() + pause >= until:
+            raise CannotRun(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
+        append_progress(progress, None, f"the hook {hook.url} cannot be fetched: {problem}")
+        control.wait(pause)
+    return None
 
-    def _keep(self, path: Path, content: bytes) -> None:
-        """Store a hook, and remove those that were not used for the longest time."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write(path, content, 0o500)
-        kept = sorted(self._folder.glob("[0-9a-f]*"), key=lambda file: file.stat().st_mtime, reverse=True)
-        for file in kept[MOST:]:
-            if file != path:
-                file.unlink()
+
+def _fetch_once(client: Web, hook: Hook, seconds: float) -> bytes:
+    """Raises Unreachable if another attempt may succeed, Refused or CannotRun otherwise."""
+    try:
+        answer = client.call("GET", hook.url, seconds=seconds, limit=Limit("the hook", LONGEST, is_timed=True))
+    finally:
+        client.close()
+    if answer.status != 200:
+        raise Refused(f"the server answered {answer.summary()}")
+    digest = hashlib.sha256(answer.body).hexdigest()
+    if digest != hook.sha256:
+        raise CannotRun(f"The hook {hook.url} has the SHA-256 {digest}, not {hook.sha256}: it does not run")
+    return answer.body
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Store a hook, and remove those that were not used for the longest time."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write(path, content, 0o500)
+    kept = sorted(path.parent.glob("[0-9a-f]*"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in kept[MOST:]:
+        if file != path:
+            file.unlink()
 
 
 def _parse(entry: Mapping[str, Any]) -> Optional[Hook]:

@@ -127,7 +127,8 @@ class Execution:
             self._folder.joinpath(STOPPING).unlink(missing_ok=True)
             process.wait()  # the other thread may not have the exit code yet
             return None
-        return self._run_on_cancel(launch, ended.values(why))
+        code, words = ended
+        return self._run_on_cancel(launch, {"deploy_status_reason": f"{why}: {words}", "deploy_status_code": code})
 
     def _run_on_cancel(self, launch: Launch, values: Dict[str, Any]) -> Dict[str, Any]:
         """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""

@@ -399,12 +399,6 @@ def write_file(path: Path, content: Union[str, bytes], mode: int = 0o600) -> Pat
     return path
 
 
-def read_text(path: Path) -> Optional[str]:
-    """Return the text of a regular file, or None if there is none at the path. Raises OSError."""
-    content = files.read(path)
-    return None if content is None else content.decode("utf-8", "replace")
-
-
 def choose_state(settings: Mapping[str, Any], states: Sequence[str]) -> str:
     """Return the setting ``state``, by default the first of the states. Raises HookError for any other value."""
     state = str(settings.get("state") or states[0])

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from stoker_agent.programs import option, parse_seconds
 
@@ -50,21 +50,6 @@ class Control:
         self._changed.wait(seconds)
 
 
-class Ended(NamedTuple):
-    """How the agent ended a run's processes."""
-
-    killed: bool
-    #: Seconds until all processes had ended; if they were killed, the grace period.
-    seconds: float
-
-    def values(self, why: str) -> Dict[str, Any]:
-        """Return the values to report; their reason begins with ``why``."""
-        seconds = f"{round(self.seconds, 1):g} s"
-        words = f"had to be killed after {seconds}" if self.killed else f"ended by TERM after {seconds}"
-        code = KILLED if self.killed else TERMINATED
-        return {"deploy_status_reason": f"{why}: {words}", "deploy_status_code": code}
-
-
 def was_stopping(folder: Path) -> Optional[str]:
     """Return the reason for which an agent began to stop the run in ``folder``, or None if it did not."""
     try:
@@ -93,13 +78,13 @@ def is_over(process: subprocess.Popen[bytes]) -> bool:
 
 def end_session(
     process: subprocess.Popen[bytes], seconds: float, meanwhile: Callable[[], None] = lambda: None
-) -> Optional[Ended]:
+) -> Optional[Tuple[int, str]]:
     """
     Send SIGTERM to all processes of the session, then SIGKILL after ``seconds``. Return when none remains.
 
-    Returns None, without a signal to any process, if ``process`` has ended by itself. ``meanwhile`` is called
-    repeatedly. The process group would not suffice: `timeout` and shells with job control create their own groups. A
-    daemon has its own session and survives.
+    Returns the exit code to report, and how the processes ended; None, without a signal to any of them, if ``process``
+    has ended by itself. ``meanwhile`` is called repeatedly. The process group would not suffice: `timeout` and shells
+    with job control create their own groups. A daemon has its own session and survives.
     """
     if is_over(process):
         return None
@@ -110,8 +95,10 @@ def end_session(
         while True:
             process.poll()
             left = [pid for pid in processes() if _lives_in(process.pid, pid)]
+            if not left and sign == signal.SIGTERM:
+                return TERMINATED, f"ended by TERM after {round(_since(asked), 1):g} s"
             if not left:
-                return Ended(True, seconds) if sign == signal.SIGKILL else Ended(False, _since(asked))
+                break
             for pid in left:  # includes processes that started since the previous pass
                 if pid not in signalled:
                     signalled.add(pid)
@@ -122,7 +109,7 @@ def end_session(
             meanwhile()
             time.sleep(max(0.0, min(pause, patience - _since(asked))))
             pause = min(0.1, pause * 1.5)
-    return Ended(True, seconds)
+    return KILLED, f"had to be killed after {round(seconds, 1):g} s"
 
 
 def _since(moment: float) -> float:

@@ -13,7 +13,8 @@ import shutil
 from pathlib import Path
 from typing import List, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, read_text, write_file
+from stoker_agent import files
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, write_file
 
 _LEGACY = ["os-apply-config", "--key", "hiera.datafiles", "--type", "raw", "--key-default", "empty"]
 
@@ -65,4 +66,4 @@ def _files(run: HookRun) -> List[Tuple[Path, str]]:
 
 
 def _compare(run: HookRun) -> List[Change]:
-    return [Change(str(path)) for path, text in _files(run) if read_text(path) != text]
+    return [Change(str(path)) for path, text in _files(run) if files.read(path) != text.encode()]

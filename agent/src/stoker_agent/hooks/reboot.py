@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from stoker_agent import files
-from stoker_agent.hook_contract import Change, HookRun, Result, read_text
+from stoker_agent.hook_contract import Change, HookRun, Result
 
 NEEDS_ROOT = True
 #: The agent starts an interrupted run of this hook again.
@@ -28,14 +28,14 @@ def apply(run: HookRun) -> Result:
     """Reboot once: a second start after the boot reports success."""
     settings = run.settings()
     former, boot = run.state / run.id, _identify_boot()
-    before = read_text(former)
+    before = files.read(former)
     if before not in (None, boot):
         files.remove(former)
         return Result(changed=True, changes=[Change("reboot")])
     condition = settings.get("only_if")
     if condition and not Path(str(condition)).exists():
         return Result(changed=False)
-    files.write(former, boot.encode())
+    files.write(former, boot)
     default = "systemctl reboot" if shutil.which("systemctl") else "reboot"
     code = run.call(shlex.split(str(settings.get("command") or default)))
     if code:
@@ -46,10 +46,10 @@ def apply(run: HookRun) -> Result:
     return Result(1, changed=False, reason=f"the server did not reboot within {_SECONDS:g} s")
 
 
-def _identify_boot() -> str:
+def _identify_boot() -> bytes:
     """Return a text that differs after a reboot. A system container keeps the host's boot id, but starts process 1."""
     started = _FIRST_PROCESS.read_text().rpartition(") ")[2].split()[19]
-    return f"{_BOOT_ID.read_text().strip()} {started}"
+    return f"{_BOOT_ID.read_text().strip()} {started}".encode()
 
 
 def check(run: HookRun) -> Result:
