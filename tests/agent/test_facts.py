@@ -13,13 +13,13 @@ import pytest
 
 from agent.conftest import shortened
 from stoker_agent import facts_report
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.disk import Disk
 from stoker_agent.facts import collect, list_addresses, read_site_facts
 from stoker_agent.facts_report import LARGEST, FactsReporter
 from stoker_agent.outbox import Outbox
 from stoker_agent.tools import Tools, read_output
+from stoker_agent.web import Channel
 from support.waiting import until
 
 #: An agent that collects its facts soon after a run.

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from stoker_agent import live
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
 from stoker_agent.results import Results
 from stoker_agent.runs import Runs, with_source
 from stoker_agent.transports import Senders
+from stoker_agent.web import Channel
 from support.http_stub import Answering, Asked, Said, answering
 from support.waiting import until
 

@@ -11,10 +11,9 @@ import pytest
 
 from stoker_agent import enrollment
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.live import Live
-from stoker_agent.web import Busy, Web
+from stoker_agent.web import Busy, Channel, Web
 from support.http_stub import Said, answering
 from support.waiting import until
 

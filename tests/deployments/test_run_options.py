@@ -10,8 +10,8 @@ from stoker.deployments.configs import WITHOUT_UNDO, check_options
 from stoker.model.config import depends_on
 from stoker.model.errors import Invalid
 from stoker_agent.hook_contract import module_name
+from stoker_agent.limits import RunOptions
 from stoker_agent.programs import CannotRun, list_builtin
-from stoker_agent.run_options import RunOptions
 
 VALID = [
     {},

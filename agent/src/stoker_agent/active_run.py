@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Union
 
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.delivered_hooks import provide
 from stoker_agent.execute import Execution
@@ -22,6 +21,7 @@ from stoker_agent.reports import failure
 from stoker_agent.runs import Runs, source_of
 from stoker_agent.termination import Control
 from stoker_agent.transports import STOKER, Senders
+from stoker_agent.web import Channel
 
 _log = logging.getLogger("stoker-agent")
 #: A thread that reports the progress of a run while it is active, and reads its files until the thread ends.

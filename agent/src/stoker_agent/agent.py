@@ -14,7 +14,6 @@ import time
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, EndedRuns, RunEnv, identify_deployment
-from stoker_agent.channel import Channel
 from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
@@ -24,7 +23,7 @@ from stoker_agent.facts_report import FactsReporter
 from stoker_agent.hook_contract import RESTART
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
-from stoker_agent.poll import Poller
+from stoker_agent.poll import Poller, SourceSet
 from stoker_agent.programs import has_fact, resumes
 from stoker_agent.reports import INTERRUPTED, failure
 from stoker_agent.results import Results
@@ -32,11 +31,10 @@ from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_
 from stoker_agent.self_update import restart
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
-from stoker_agent.source_set import SourceSet
 from stoker_agent.status import StatusFile
 from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
 from stoker_agent.transports import STOKER, Document, Senders, Source
-from stoker_agent.web import Unreachable
+from stoker_agent.web import Channel, Unreachable
 
 _log = logging.getLogger("stoker-agent")
 #: The key of the write that begins a run, and of a test whether one can begin.

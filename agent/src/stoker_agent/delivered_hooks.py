@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Optional
 
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.files import write
 from stoker_agent.hook_contract import append_progress
 from stoker_agent.programs import CannotRun, group_name, inputs, option, parse_seconds
 from stoker_agent.termination import Control
-from stoker_agent.web import Limit, Refused, Unreachable, Web
+from stoker_agent.web import Channel, Limit, Refused, Unreachable, Web
 
 #: Largest hook in bytes, and the number of hooks that the agent keeps.
 LONGEST = 16 * 1024 * 1024

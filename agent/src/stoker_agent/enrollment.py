@@ -19,12 +19,11 @@ from typing import Any, Mapping, NamedTuple, Optional
 
 from stoker_agent import __version__, proxy
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import call_once
 from stoker_agent.config import Config, Paths, Unusable, find, keep, load, read
 from stoker_agent.files import remove_tree, write_json
 from stoker_agent.machine import cloud_id, identity, is_copy
 from stoker_agent.programs import available
-from stoker_agent.web import Answer, Unreachable
+from stoker_agent.web import Answer, Unreachable, call_once
 
 #: Seconds of pauses that a busy server may ask for in total.
 _PATIENCE_SECONDS = 300.0

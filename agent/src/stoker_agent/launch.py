@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional
 
 import stoker_agent
-from stoker_agent import files, launcher, scopes
+from stoker_agent import files, launcher
 from stoker_agent.environment import base, from_option, own_account, read_file
+from stoker_agent.limits import LIMITS, RunOptions, has_exceeded_memory, list_enforced, wrap
 from stoker_agent.programs import CannotRun, Folders, Program, option
-from stoker_agent.run_options import RunOptions
 from stoker_agent.runs import CWD, TMP
 from stoker_agent.termination import GRACE_SECONDS, processes
 
@@ -52,8 +52,8 @@ class Launch:
         self._account = _account(options.user)
         #: Whether the run's user is not the agent's own.
         self._is_other_user = self._account.pw_uid != os.geteuid()
-        limits = [name for name in scopes.LIMITS if getattr(options, name) is not None]
-        enforced = scopes.list_enforced() if limits else set()
+        limits = [name for name in LIMITS if getattr(options, name) is not None]
+        enforced = list_enforced() if limits else set()
         self._has_scope = any(name in enforced for name in limits)
         #: The limits that do not hold, for the option ``limits: best_effort``.
         self._unenforced = [name for name in limits if name not in enforced]
@@ -135,7 +135,7 @@ class Launch:
     def complete(self, values: Mapping[str, Any]) -> Dict[str, Any]:
         """Return the values of a run that has ended, with the limit that it exceeded as the reason of a failure."""
         self._folder.joinpath(_PLAN).unlink(missing_ok=True)  # it contains the run's environment
-        has_exceeded = self._has_scope and scopes.has_exceeded_memory(self._folder / _EVENTS)
+        has_exceeded = self._has_scope and has_exceeded_memory(self._folder / _EVENTS)
         if has_exceeded and values.get("deploy_status_code"):
             return {**values, "deploy_status_reason": f"exceeded memory_max {self._options.memory_max}"}
         return dict(values)
@@ -198,7 +198,7 @@ class Launch:
         archive = Path(stoker_agent.__file__).parents[1]
         command = [sys.executable, "-I", "-c", launcher.CHILD, str(archive), str(plan)]
         if self._has_scope:
-            return scopes.wrap(command, self._entry["id"], options, self._folder / _EVENTS)
+            return wrap(command, self._entry["id"], options, self._folder / _EVENTS)
         return command
 
     def _open(self, name: str) -> BinaryIO:

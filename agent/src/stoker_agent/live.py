@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import inputs
 from stoker_agent.reports import CUT, to_character
 from stoker_agent.transports import Sender
-from stoker_agent.web import Answer, Busy, Unreachable
+from stoker_agent.web import Answer, Busy, Channel, Unreachable
 
 _READ = 4096
 #: Transports on which an additional signal does not replace the result.

@@ -13,8 +13,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from stoker_agent.backoff import LONGEST, Backoff
-from stoker_agent.channel import Channel
-from stoker_agent.web import Busy, Unreachable
+from stoker_agent.web import Busy, Channel, Unreachable
 
 _log = logging.getLogger("stoker-agent")
 _STOKER = "stoker"

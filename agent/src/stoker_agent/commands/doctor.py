@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
 from stoker_agent import proxy
-from stoker_agent.channel import call_once
 from stoker_agent.config import Config, Paths, Unusable, read
 from stoker_agent.enrollment import read_invitation
 from stoker_agent.machine import is_copy
 from stoker_agent.programs import FOLDERS, list_tools
 from stoker_agent.proxy import find_proxy
 from stoker_agent.service import find_process, has_systemd
-from stoker_agent.web import Place, Unreachable, create_connection, create_context
+from stoker_agent.web import Place, Unreachable, call_once, create_connection, create_context
 
 OK, WARNING, FAILURE, SKIPPED = "ok", "warn", "FAIL", "skip"
 _LEAST_BYTES, _FEW_BYTES = 16 * 1024 * 1024, 200 * 1024 * 1024

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Iterator, List, Optional
 
 from stoker_agent import service
-from stoker_agent.channel import call_once
 from stoker_agent.config import Config, Paths, Unusable, find
 from stoker_agent.runs import Runs
-from stoker_agent.web import Unreachable
+from stoker_agent.web import Unreachable, call_once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,9 @@ import pkgutil
 
 import stoker_agent
 from stoker_agent import __version__, proxy
-from stoker_agent.channel import call_once
 from stoker_agent.config import Paths, Unusable, read
 from stoker_agent.programs import list_builtin
-from stoker_agent.web import Unreachable
+from stoker_agent.web import Unreachable, call_once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

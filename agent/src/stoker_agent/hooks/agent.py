@@ -17,7 +17,6 @@ from typing import Optional
 
 from stoker_agent import __version__, proxy
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable, read
 from stoker_agent.files import write
 from stoker_agent.hook_contract import RESTART, Change, HookError, HookRun, Result, as_seconds
@@ -31,7 +30,7 @@ from stoker_agent.self_update import (
     root_words,
     store_record,
 )
-from stoker_agent.web import Limit, Unreachable
+from stoker_agent.web import Channel, Limit, Unreachable
 
 #: The agent starts an interrupted run of this hook again, and runs nothing beside it.
 RESUMES = ALONE = True

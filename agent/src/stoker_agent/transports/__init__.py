@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Mapping, Optional, Type
 
-from stoker_agent.channel import Channel
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
 from stoker_agent.runs import source_of
@@ -15,7 +14,7 @@ from stoker_agent.transports.heat import Heat, HeatSignal
 from stoker_agent.transports.stoker import Stoker, StokerSignal
 from stoker_agent.transports.url import Request, UrlSignal
 from stoker_agent.transports.zaqar import QueueOfLogin, QueueSignal, SignedQueue, Zaqar
-from stoker_agent.web import Web
+from stoker_agent.web import Channel, Web
 
 __all__ = ["LOCAL", "SOURCES", "STOKER", "Document", "Making", "Sender", "Senders", "Source", "create_source"]
 

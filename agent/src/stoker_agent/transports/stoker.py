@@ -7,12 +7,11 @@ import math
 from typing import Any, Mapping, Optional, Tuple
 
 from stoker_agent import __version__
-from stoker_agent.channel import Channel
 from stoker_agent.hook_contract import MODES
 from stoker_agent.programs import available
 from stoker_agent.reports import REPORT
 from stoker_agent.transports.base import STOKER, Document, Making, Sender, Source, document, parse_json
-from stoker_agent.web import DOCUMENT, Answer, Refused, Unreachable
+from stoker_agent.web import DOCUMENT, Answer, Channel, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
 _log = logging.getLogger("stoker-agent")
