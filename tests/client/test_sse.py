@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stoker_client.errors import BadAnswer
-from stoker_client.updates import Event, Parser
+from stoker_client.updates import Event, decode, split
 
 STREAM = (
     b"retry: 250\n\n"
@@ -21,36 +21,30 @@ STREAM = (
     b"event: gr\xc3\xbc\xc3\x9fe\nid: 9\nunknown: field\ndata: \xe2\x82\xac\r\n\n"
     b"id: 10\ndata: half"
 )
-EVENTS = [
-    Event("log", "one\ntwo"),
-    Event("message", " a space stays"),
-    Event("message", ""),
-    Event("grüße", "€"),
+BLOCKS = [
+    {"retry": "250"},
+    {"": "", "id": "7", "event": "log", "data": "one\ntwo"},
+    {"data": " a space stays"},
+    {"event": "empty"},
+    {"id": "", "data": ""},
+    {"event": "grüße", "id": "9", "unknown": "field", "data": "€"},
 ]
-
-
-def parsed(*pieces: bytes) -> tuple[list[Event], Parser]:
-    parser = Parser()
-    return [event for piece in pieces for event in parser.feed(piece)], parser
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 @example(list(range(len(STREAM))))
 def test_events_do_not_depend_on_chunk_borders(cuts):
     ends = [0, *sorted(cuts), len(STREAM)]
-    events, parser = parsed(*(STREAM[start:end] for start, end in pairwise(ends)))
 
-    assert events == EVENTS
-    assert (parser.last_id, parser.retry) == ("9", 0.25)
+    assert list(split(STREAM[start:end] for start, end in pairwise(ends))) == BLOCKS
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
-@example([b"retry: soon\n\n"])
 def test_invalid_lines_are_ignored(pieces):
-    parsed(*pieces)
+    list(split(pieces))
 
 
 def test_data_must_be_json():
-    assert Event("x", '{"a": 1}').json() == {"a": 1}
+    assert decode("x", '{"a": 1, "subject": "stack:s"}') == Event("x", "stack:s", {"a": 1})
     with pytest.raises(BadAnswer, match="'x' is no JSON object"):
-        Event("x", "{").json()
+        decode("x", "{")

@@ -147,7 +147,7 @@ class RunCollection(Collection[Object]):
 
     def follow_logs(self, ref: str, cursor: str = "") -> Iterator[Any]:
         """Yield the log after ``cursor`` and new chunks until the object has ended."""
-        return (event.json() for event in self.events(ref, ["log"], cursor) if event.name == "log")
+        return (event.data for event in self.events(ref, ["log"], cursor) if event.name == "log")
 
 
 class Versions(Collection[Anything]):

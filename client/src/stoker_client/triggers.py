@@ -136,14 +136,14 @@ class Watch:
         yield from self._all()
         for event in self._triggers.events(self._id):
             if event.name == "target":
-                target: Target = event.json()
+                target: Target = event.data
                 if self.learn(target):
                     yield target, None
             elif event.name == "trigger":
-                self.trigger = {**self.trigger, **event.json()}
+                self.trigger = {**self.trigger, **event.data}
                 yield None, None
             elif event.name == "log":
-                yield None, event.json()
+                yield None, event.data
         yield from self._all()
 
     def logs(self) -> Iterator[TriggerLog]:

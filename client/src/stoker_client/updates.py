@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,55 +51,35 @@ MEDIA_TYPE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Event:
-    """One event."""
+    """One event: ``subject`` is what it is about, such as ``trigger:<id>``, and ``data`` the rest of its object."""
 
     name: str
-    data: str
-
-    @property
-    def subject(self) -> str:
-        """What the event is about, such as ``trigger:<id>``. Raises BadAnswer."""
-        return str(self._decode().get("subject", ""))
-
-    def json(self) -> Any:
-        """Return the data without the subject. Raises BadAnswer."""
-        return {name: value for name, value in self._decode().items() if name != "subject"}
-
-    def _decode(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads(self.data))
-        except (TypeError, ValueError) as problem:
-            raise BadAnswer(f"the service's event {self.name!r} is no JSON object: {self.data[:80]!r}") from problem
+    subject: str
+    data: Any
 
 
-class Parser:
-    """Incremental parser of the service's streams: receives bytes in arbitrary pieces and yields events."""
-
-    def __init__(self, last_id: str = "", retry: float | None = None) -> None:
-        self.last_id = last_id
-        self.retry = retry  # seconds before a new request, if the service has set them
-        self._rest = b""
-        self._event: dict[str, list[str]] = {}
-
-    def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yield the events that ``chunk`` completes."""
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+def split(pieces: Iterable[bytes]) -> Iterator[dict[str, str]]:
+    """Yield the fields of each complete block of a stream, whose pieces may be cut anywhere. Lines are joined."""
+    rest, fields = b"", dict[str, str]()
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
-            text = line.decode(errors="replace").removesuffix("\r")
-            if text:
+            if text := line.decode(errors="replace").removesuffix("\r"):
                 name, _, value = text.partition(":")
-                self._event.setdefault(name, []).append(value.removeprefix(" "))
+                value = value.removeprefix(" ")
+                fields[name] = f"{fields[name]}\n{value}" if name == "data" and name in fields else value
             else:
-                yield from self._end_event()
+                yield fields
+                fields = {}
 
-    def _end_event(self) -> Iterator[Event]:
-        """Yield the event that an empty line ends. Its id counts from here on: half an event is requested again."""
-        fields, self._event = self._event, {}
-        self.last_id = fields.get("id", [self.last_id])[-1]
-        if (retry := fields.get("retry", [""])[-1]).isdecimal():
-            self.retry = int(retry) / 1000
-        if "data" in fields:
-            yield Event(fields.get("event", ["message"])[-1], "\n".join(fields["data"]))
+
+def decode(name: str, text: str) -> Event:
+    """Return the event with the JSON object ``text``. Raises BadAnswer."""
+    try:
+        data = dict(json.loads(text))
+    except (TypeError, ValueError) as problem:
+        raise BadAnswer(f"the service's event {name!r} is no JSON object: {text[:80]!r}") from problem
+    return Event(name, str(data.pop("subject", "")), data)
 
 
 EVENTS = "/events"  # the path of the stream of any subject, below the project's
@@ -116,17 +96,20 @@ def follow(wire: Wire, subjects: Sequence[str], kinds: Sequence[str] = (), curso
     ``kinds`` selects events; ``cursor`` is that of a list, or of an earlier event. Each request waits for a service
     that restarts. Later requests continue after the last event with an id.
     """
-    last_id, retry = cursor, None
+    last_id, retry = cursor, AGAIN
     query = {"subject": subjects, "events": kinds}
     ended: set[str] = set()
     while True:
-        # a new parser per connection discards incomplete events, which the service sends again
-        parser = Parser(last_id, retry)
         try:
             with wire.stream(EVENTS, query, last_id=last_id) as pieces:
-                for event in (event for piece in pieces for event in parser.feed(piece)):
-                    if event.name == HELLO:
+                # an incomplete block at the end of a connection is dropped, and the service sends it again
+                for fields in split(pieces):
+                    last_id = fields.get("id", last_id)
+                    if fields.get("retry", "").isdecimal():
+                        retry = int(fields["retry"]) / 1000
+                    if "data" not in fields or fields.get("event") == HELLO:
                         continue
+                    event = decode(fields.get("event", "message"), fields["data"])
                     yield event
                     if event.name == END:
                         ended.add(event.subject)
@@ -134,5 +117,4 @@ def follow(wire: Wire, subjects: Sequence[str], kinds: Sequence[str] = (), curso
                             return
         except Broken:
             pass
-        last_id, retry = parser.last_id, parser.retry
-        time.sleep(min(AGAIN if retry is None else retry, LONGEST_RETRY))
+        time.sleep(min(retry, LONGEST_RETRY))

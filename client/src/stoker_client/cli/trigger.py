@@ -283,7 +283,7 @@ def targets(session: Session, trigger: str, status: str | None, follow: bool, ou
     """List the states of a trigger's servers, without outputs: for triggers on thousands of servers."""
     if follow:
         for event in session.client.triggers.events(trigger, ["state"]):
-            target = event.json()
+            target = event.data
             if event.name == "state" and status in (None, target["status"]):
                 words = (target["server_name"], target["state"] or target["status"], target["exit_code"] or "")
                 echo("\t".join(words))

@@ -186,9 +186,9 @@ def _read_logs(events: Iterable[Event]) -> Iterator[LogChunk]:
     """Yield the chunks of output, and print the progress."""
     for event in events:
         if event.name == "log":
-            yield event.json()
+            yield event.data
         elif event.name == "progress":
-            echo(_progress(event.json()), err=True)
+            echo(_progress(event.data), err=True)
 
 
 class ListRuns(StokerCommand, command.Lister):
