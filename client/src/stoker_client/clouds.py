@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from keystoneauth1 import exceptions as ksa
@@ -20,17 +19,13 @@ NONE = "defaults"  # the SDK's name for the default cloud if none is configured
 SETUP = "run `stoker serve` (its first start writes the cloud `stoker`), or set OS_CLOUD or the other OS_* variables"
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """The connection data and credentials of a cloud's orchestration service."""
+def read_cloud(cloud: str | None = None) -> tuple[BaseAuthPlugin, Mapping[str, Any]]:
+    """
+    Return the login and the connection of ``cloud``, or of the cloud that the environment selects.
 
-    plugin: BaseAuthPlugin
-    #: JSON-compatible: ``auth_url``, ``session`` for keystoneauth's Session, ``adapter`` for its Adapter.
-    connection: Mapping[str, Any]
-
-
-def read_cloud(cloud: str | None = None) -> Cloud:
-    """Return ``cloud``, or the cloud that the environment selects. Raises NotConfigured."""
+    The connection is JSON: ``auth_url``, ``session`` for keystoneauth's Session, and ``adapter`` for its Adapter.
+    Raises NotConfigured.
+    """
     try:
         with warnings.catch_warnings():
             # warnings about the SDK's own plans do not concern the user
@@ -51,7 +46,7 @@ def read_cloud(cloud: str | None = None) -> Cloud:
     }
     transport = {"verify": session.verify, "cert": session.cert, "timeout": session.timeout}
     auth_url = getattr(session.auth, "auth_url", None)
-    return Cloud(session.auth, {"auth_url": auth_url, "session": transport, "adapter": adapter})
+    return session.auth, {"auth_url": auth_url, "session": transport, "adapter": adapter}
 
 
 def _choose(config: OpenStackConfig, cloud: str | None) -> str:

@@ -14,7 +14,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,16 +134,19 @@ def open_wire(cloud: str | None = None) -> Wire:
     cache = LoginCache(cloud)
     if entry := cache.read():
         try:
-            return _connect(cache, entry, partial(_read_plugin, cloud), entry["state"])
+            return _connect(cache, entry, lambda: _read_cloud(cloud)[0], entry["state"])
         except (KeyError, TypeError, ValueError):
             cache.drop()  # the file is damaged, or another version wrote it
+    plugin, connection = _read_cloud(cloud)
+    if connection["auth_url"]:
+        return _connect(cache, connection, lambda: plugin)
+    return Wire(Adapter(_open_session(plugin, connection["session"]), **connection["adapter"]))
+
+
+def _read_cloud(cloud: str | None) -> tuple[BaseAuthPlugin, Mapping[str, Any]]:
     from stoker_client.clouds import read_cloud  # imported here because openstacksdk takes most of a second
 
-    settings = read_cloud(cloud)
-    if not settings.connection["auth_url"]:
-        session = _open_session(settings.plugin, settings.connection["session"])
-        return Wire(Adapter(session, **settings.connection["adapter"]))
-    return _connect(cache, settings.connection, lambda: settings.plugin)
+    return read_cloud(cloud)
 
 
 def _open_session(auth: BaseAuthPlugin, transport: Mapping[str, Any]) -> Session:
@@ -165,10 +167,3 @@ def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, stat
         login.set_auth_state(state)
     session = _open_session(login, entry["session"])
     return Wire(Adapter(session, **entry["adapter"]), on_unreachable=cache.drop)
-
-
-def _read_plugin(cloud: str | None) -> BaseAuthPlugin:
-    """Return the login plugin for an expired token."""
-    from stoker_client.clouds import read_cloud
-
-    return read_cloud(cloud).plugin

@@ -78,23 +78,18 @@ class LogPrinter:
         echo(text, nl=nl, err=stream == "stderr", raw=self._raw)
 
 
-class _Since(click.ParamType[datetime]):
-    """A duration before now (``90s``, ``10m``, ``2h``, ``1d``) or a time (``2031-05-06T02:30:00Z``)."""
-
-    name = "since"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Return the time in UTC."""
-        duration = parse_duration(str(value))
-        if duration is not None:
-            return datetime.now(UTC) - duration
-        try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(
-                f"{value!r} is neither a duration (90s, 10m, 2h, 1d) nor a time (2031-05-06T02:30:00Z)", param, ctx
-            )
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _since(text: str) -> datetime:
+    """Parse a duration before now (``90s``, ``10m``, ``2h``, ``1d``) or a time (``2031-05-06T02:30:00Z``)."""
+    duration = parse_duration(text)
+    if duration is not None:
+        return datetime.now(UTC) - duration
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither a duration (90s, 10m, 2h, 1d) nor a time (2031-05-06T02:30:00Z)"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @click.command("logs")
@@ -109,7 +104,7 @@ class _Since(click.ParamType[datetime]):
 )
 @click.option("--all", "all_", is_flag=True, help="All runs, oldest first, with a line before each.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each run.")
-@click.option("--since", type=_Since(), metavar="TIME", help="Only newer output: 10m, 2h, 1d or a time in ISO 8601.")
+@click.option("--since", type=_since, metavar="TIME", help="Only newer output: 10m, 2h, 1d or a time in ISO 8601.")
 @click.option("--timestamps", is_flag=True, help="Begin every line with its time.")
 @stream_option
 @click.option("--bytes", "as_bytes", is_flag=True, help="The stored bytes of one --stream, unchanged.")

@@ -107,17 +107,12 @@ def parse_duration(text: str) -> timedelta | None:
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
 
 
-class Duration(click.ParamType[timedelta]):
-    """A duration: a click type."""
-
-    name = "duration"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the duration."""
-        duration = parse_duration(str(value))
-        if duration is None:
-            self.fail(f"{value!r} is not a duration such as 90s, 10m, 2h or 7d", param, ctx)
-        return duration
+def duration(text: str) -> timedelta:
+    """Parse a duration. A click type."""
+    parsed = parse_duration(text)
+    if parsed is None:
+        raise click.BadParameter(f"{text!r} is not a duration such as 90s, 10m, 2h or 7d")
+    return parsed
 
 
 def print_link(session: Session, *path: str) -> None:

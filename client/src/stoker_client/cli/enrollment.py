@@ -11,7 +11,7 @@ import click
 
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import Duration, given_options, pair, read_text
+from stoker_client.cli._options import duration, given_options, pair, read_text
 from stoker_client.cli._output import Output, echo, emit_data, emit_one, join_labels, output_option
 from stoker_client.cli._session import Session
 
@@ -56,7 +56,7 @@ _ONE: Sequence[str] = ("name", *_AGAIN)
     "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
     help="A label of the servers; can be repeated.",
 )  # fmt: skip
-@click.option("--expires", type=Duration(), metavar="DURATION", help="How long the token is valid (default: 24h).")
+@click.option("--expires", type=duration, metavar="DURATION", help="How long the token is valid (default: 24h).")
 @click.option(
     "--with", "download", type=click.Choice(("python3", "curl", "wget")), default="python3", show_default=True,
     help="The program with which the line downloads; the agent needs python3 in any case.",

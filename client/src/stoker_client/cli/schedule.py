@@ -9,7 +9,7 @@ import click
 
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import Duration, given_options, one_of, together
+from stoker_client.cli._options import duration, given_options, one_of, together
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import trigger_body, trigger_options, trigger_title
@@ -90,7 +90,7 @@ def create(session: Session, /, *, disabled: bool, output: Output, **options: An
 
 
 @schedule.command("forecast")
-@click.option("--within", type=Duration(), default="7d", show_default=True, metavar="DURATION", help="From now on.")
+@click.option("--within", type=duration, default="7d", show_default=True, metavar="DURATION", help="From now on.")
 @list_options(limit=100)
 @click.pass_obj
 def forecast(session: Session, within: timedelta, output: Output) -> None:
