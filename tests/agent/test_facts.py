@@ -18,7 +18,7 @@ from stoker_agent.disk import Disk
 from stoker_agent.facts import collect, list_addresses, read_site_facts
 from stoker_agent.facts_report import LARGEST, FactsReporter
 from stoker_agent.outbox import Outbox
-from stoker_agent.tools import Tools, read_output
+from stoker_agent.tools import list_versions, read_output
 from stoker_agent.web import Channel
 from support.waiting import until
 
@@ -108,18 +108,18 @@ def test_a_version_is_read_once_until_its_program_changes(tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
     script = "#!/bin/sh\necho called >> %s/calls\necho 'puppet v%s (x)'\n"
     put(tmp_path, "puppet", script % (tmp_path, "7.23.0"), mode=0o755)
-    tools = Tools()
-    assert tools.list_versions(read=False)["puppet"] == ""
-    assert tools.list_versions(read=True)["puppet"] == "7.23.0"
-    restarted = Tools(json.loads(json.dumps(tools.cache)))
-    assert restarted.list_versions(read=True)["puppet"] == "7.23.0"
+    tools = {}
+    assert list_versions(tools, read=False)["puppet"] == ""
+    assert list_versions(tools, read=True)["puppet"] == "7.23.0"
+    restarted = json.loads(json.dumps(tools))
+    assert list_versions(restarted, read=True)["puppet"] == "7.23.0"
     assert tmp_path.joinpath("calls").read_text() == "called\n"
     put(tmp_path, "puppet", script % (tmp_path, "8.10.0"), mode=0o755)
-    assert restarted.list_versions(read=False)["puppet"] == ""
-    assert restarted.list_versions(read=True)["puppet"] == "8.10.0"
+    assert list_versions(restarted, read=False)["puppet"] == ""
+    assert list_versions(restarted, read=True)["puppet"] == "8.10.0"
     tmp_path.joinpath("puppet").unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "puppet" not in restarted.list_versions(read=True)
+    assert "puppet" not in list_versions(restarted, read=True)
 
 
 class Facts:
@@ -136,7 +136,7 @@ class Facts:
 
     def report(self) -> float:
         """Collect and send the facts. Return the seconds until the next time."""
-        pause = self._reporter._report(read_versions=False)
+        pause = self._reporter.report(read_versions=False)
         self._outbox.wait(60)
         return pause
 

@@ -38,11 +38,11 @@ def test_a_reinstalled_machine_has_another_instance_and_the_same_machine(ids, pa
     assert machine.identity(paths.state) == before
     stored = paths.state.joinpath("instance")
     for text in (MACHINE_ID, "abcd-ef"):
-        assert text not in "".join(before) + stored.read_text()
+        assert text not in "".join(before.values()) + stored.read_text()
     assert machine.cloud_id() == "abcd-ef"
     stored.unlink()
     after = machine.identity(paths.state)
-    assert (after.machine, after.instance == before.instance) == (before.machine, False)
+    assert (after["machine"], after["instance"] == before["instance"]) == (before["machine"], False)
 
 
 @pytest.mark.parametrize("name", ["_MACHINE_ID", "_CLOUD_INIT"])
@@ -52,22 +52,22 @@ def test_a_copy_is_another_installation_on_another_machine(ids, paths, name):
     ids.joinpath(name).write_text("ffffffffffffffffffffffffffffffff")
     assert machine.is_copy(paths.state)
     after = machine.identity(paths.state)
-    assert after.machine != before.machine
-    assert after.instance != before.instance
+    assert after["machine"] != before["machine"]
+    assert after["instance"] != before["instance"]
 
 
 def test_an_id_that_appears_later_proves_no_copy(ids, paths):
     before = machine.identity(paths.state)
     ids.joinpath("_CLOUD_INIT").write_text("i-1")
     assert not machine.is_copy(paths.state)
-    assert machine.identity(paths.state).instance == before.instance
+    assert machine.identity(paths.state)["instance"] == before["instance"]
 
 
 def test_containers_have_no_machine(ids, paths):
     """Their images may contain a machine id, which all containers of the image share."""
     ids.joinpath("container").touch()
     ids.joinpath("_BOARD").write_text("the host's")
-    assert machine.identity(paths.state).machine == ""
+    assert machine.identity(paths.state)["machine"] == ""
     assert machine.cloud_id() == ""
     ids.joinpath("_MACHINE_ID").write_text("another")
     assert not machine.is_copy(paths.state)

@@ -66,7 +66,7 @@ def enroll(
     proxy.configure(proxy_url, no_proxy)
     body = {
         "token": token,
-        **identity(paths.state)._asdict(),
+        **identity(paths.state),
         "hostname": socket.gethostname(),
         "cloud_id": cloud_id(),
         "key": _present_key(paths, url),

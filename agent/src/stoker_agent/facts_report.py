@@ -8,14 +8,14 @@ import logging
 import random
 import threading
 import time
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, List, Mapping
 
 from stoker_agent.config import Config, Paths
 from stoker_agent.disk import Disk
 from stoker_agent.facts import collect
 from stoker_agent.files import read_map, write_json
 from stoker_agent.outbox import Outbox
-from stoker_agent.tools import Tools
+from stoker_agent.tools import list_versions
 
 _log = logging.getLogger("stoker-agent")
 #: Seconds from the start until the versions of tools are read, so that the first runs need not share the CPU.
@@ -50,16 +50,14 @@ class FactsReporter(threading.Thread):
         self._active, self._disk = active, disk
         self._state = paths.state / "facts.json"
         saved = read_map(self._state)
-        self._tools = Tools(saved.get("tools"))
+        tools = saved.get("tools")
+        #: The cache of ``list_versions``.
+        self._tools: Dict[str, List[Any]] = tools if isinstance(tools, dict) else {}
         #: Digest of the facts that Stoker has accepted, or refused, and the time (time.time) of its answer.
         self._answered = saved.get("answered")
         self._answered_at = saved.get("at")
         self._is_due = threading.Event()
         disk.on_change = self.announce
-
-    def report(self) -> None:
-        """Collect the facts now, and send them if Stoker does not have them."""
-        self._report(read_versions=True)
 
     def announce(self) -> None:
         """Collect the facts soon, for example because a run has ended that may have changed them."""
@@ -70,13 +68,13 @@ class FactsReporter(threading.Thread):
         began, is_idle = time.monotonic(), False
         while True:
             self._is_due.clear()
-            pause = self._report(read_versions=is_idle)
+            pause = self.report(read_versions=is_idle)
             collected_at = time.monotonic()
             if self._is_due.wait(pause if is_idle else min(pause, _VERSIONS_SECONDS)):
                 time.sleep(max(_AFTER_RUN_SECONDS, collected_at + _LEAST_SECONDS - time.monotonic()))
             is_idle = time.monotonic() - began >= _VERSIONS_SECONDS and not self._active
 
-    def _report(self, *, read_versions: bool) -> float:
+    def report(self, *, read_versions: bool = True) -> float:
         """Collect the facts and send them if Stoker does not have them. Return the seconds until the next time."""
         try:
             facts = self._collect(read_versions=read_versions)
@@ -93,7 +91,7 @@ class FactsReporter(threading.Thread):
         return _INTERVAL_SECONDS * random.uniform(0.9, 1.1)  # noqa: S311 — spreads the agents of a site
 
     def _collect(self, *, read_versions: bool) -> Dict[str, Any]:
-        tools = self._tools.list_versions(read=read_versions)
+        tools = list_versions(self._tools, read=read_versions)
         facts = collect(self._paths.hooks, self._paths.site_facts, tools)
         if self._disk.reason:
             facts["problem"] = self._disk.reason[:2000]
@@ -108,7 +106,7 @@ class FactsReporter(threading.Thread):
         self._save()
 
     def _save(self) -> None:
-        state = {"answered": self._answered, "at": self._answered_at, "tools": self._tools.cache}
+        state = {"answered": self._answered, "at": self._answered_at, "tools": self._tools}
         try:
             if read_map(self._state) != state:
                 write_json(self._state, state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict
 
 from stoker_agent.files import read_map, write_json
 
@@ -24,18 +24,6 @@ _CONTAINER_MANAGER = Path("/run/systemd/container")
 _FILE = "instance"
 #: What cloud-init calls the instance outside of clouds, on every machine.
 _NO_CLOUD = ("", "nocloud", "iid-datasource-none")
-
-
-class Identity(NamedTuple):
-    """
-    The installation and the machine.
-
-    ``instance`` is random and stored with the agent's state. ``machine`` derives from the machine and the path of the
-    state, so that an installation that lost its state has it again; empty if the machine has no id of its own.
-    """
-
-    instance: str
-    machine: str
 
 
 def cloud_id() -> str:
@@ -69,11 +57,13 @@ def accept(state: Path) -> None:
         write_json(state / _FILE, {**stored, "marks": marks()})
 
 
-def identity(state: Path) -> Identity:
+def identity(state: Path) -> Dict[str, str]:
     """
-    Return the identity of the installation with its state below ``state``.
+    Return the ``instance`` and the ``machine`` of the installation with its state below ``state``.
 
-    A new ``instance`` is stored before its first use, and replaces one that was copied from another machine.
+    The instance is random and stored, before its first use, with the agent's state; it replaces one that was copied
+    from another machine. The machine derives from the machine and the path of the state, so that an installation that
+    lost its state has it again; empty if the machine has no id of its own.
     """
     stored = {} if is_copy(state) else read_map(state / _FILE)
     present = marks()
@@ -81,7 +71,7 @@ def identity(state: Path) -> Identity:
     if stored != current:
         write_json(state / _FILE, current)
     machine = _digest(str(state), *(present[name] for name in sorted(present))) if "machine_id" in present else ""
-    return Identity(current["instance"], machine)
+    return {"instance": current["instance"], "machine": machine}
 
 
 def _is_container() -> bool:

@@ -72,45 +72,32 @@ def list_programs() -> List[str]:
     return sorted({*_MORE, *(name for names in list_tools().values() for name in names)})
 
 
-class Tools:
+def list_versions(cache: Dict[str, List[Any]], *, read: bool) -> Dict[str, str]:
     """
-    The installed programs and their versions.
+    Return the versions of the installed programs by name; "" is an unknown version.
 
-    ``cache`` are the versions of an earlier agent process, as its attribute ``cache`` had them.
+    ``cache`` has the modification time, the size and the version of each file by its path, and is brought up to date.
+    ``read`` calls programs whose versions are not known yet, each for at most ten seconds.
     """
-
-    def __init__(self, cache: Any = None) -> None:
-        entries = cache if isinstance(cache, dict) else {}
-        #: By path: modification time, size and version.
-        self.cache: Dict[str, List[Any]] = {
-            path: entry for path, entry in entries.items() if isinstance(entry, list) and len(entry) == 3
-        }
-
-    def list_versions(self, *, read: bool) -> Dict[str, str]:
-        """
-        Return versions by program; "" is an unknown version.
-
-        ``read`` calls programs whose versions are not known yet, each for at most ten seconds.
-        """
-        versions: Dict[str, str] = {}
-        remaining: Dict[str, List[Any]] = {}
-        for name in list_programs():
-            path = shutil.which(name)
-            if path is None:
-                continue
-            try:
-                status = Path(path).stat()
-            except OSError:
-                continue
-            mark = [status.st_mtime_ns, status.st_size]
-            entry = self.cache.get(path)
-            if entry is None or entry[:2] != mark:
-                entry = [*mark, _read_version(path)] if read and name not in _WITHOUT_VERSION else None
-            if entry is not None:
-                remaining[path] = entry
-            versions[name] = str(entry[2]) if entry else ""
-        self.cache = remaining
-        return versions
+    versions: Dict[str, str] = {}
+    known = {**cache}
+    cache.clear()
+    for name in list_programs():
+        path = shutil.which(name)
+        if path is None:
+            continue
+        try:
+            status = Path(path).stat()
+        except OSError:
+            continue
+        mark = [status.st_mtime_ns, status.st_size]
+        entry = known.get(path)
+        if not isinstance(entry, list) or len(entry) != 3 or entry[:2] != mark:
+            entry = [*mark, _read_version(path)] if read and name not in _WITHOUT_VERSION else None
+        if entry is not None:
+            cache[path] = entry
+        versions[name] = str(entry[2]) if entry else ""
+    return versions
 
 
 def _read_version(path: str) -> str:
