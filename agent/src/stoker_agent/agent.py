@@ -27,7 +27,7 @@ from stoker_agent.poll import Poller, SourceSet
 from stoker_agent.programs import has_fact, resumes
 from stoker_agent.reports import INTERRUPTED, failure
 from stoker_agent.results import Results
-from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
+from stoker_agent.runs import Runs, count_interruptions, source_of, with_source
 from stoker_agent.self_update import restart
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
@@ -195,10 +195,7 @@ class Agent:
         for id in self._runs.list_interrupted():
             folder = self._runs.folder(id)
             end_remaining_processes(folder)
-            try:
-                entry = self._runs.entry(id)
-            except (OSError, ValueError):
-                entry = {"id": id}
+            entry = self._runs.entry(id)
             why = was_stopping(folder)
             if why is not None:
                 _log.warning("run.interrupted: run %s was being stopped", id)
@@ -217,7 +214,7 @@ class Agent:
 
     def _on_document(self, document: Document, source: str) -> Optional[Sequence[Source]]:
         document = document._replace(entries=[with_source(entry, source) for entry in document.entries])
-        entries = {str(entry.get("id")): entry for entry in document.entries}
+        entries = {entry["id"]: entry for entry in document.entries}
         with self._changed:
             self._document = document
             self._dependencies.update(entries)
@@ -298,10 +295,7 @@ class Agent:
         room = room and not any(_is_alone(run.entry, self._paths) for run in self._active.values())
         busy = {member for run in self._active.values() for member in run.deployment}
         for entry in document.entries:
-            try:
-                new = entry["id"] not in self._active and not self._runs.has_begun(entry["id"])
-            except (KeyError, TypeError, ValueError):
-                continue  # an invalid id: this entry cannot be a run
+            new = entry["id"] not in self._active and not self._runs.has_begun(entry["id"])
             # A cancelled entry only reports its result, so it does not count against the concurrency.
             if new and _is_cancelled(entry):
                 return entry
@@ -364,8 +358,8 @@ def _is_free(entry: Mapping[str, Any], busy: AbstractSet[str], dependencies: Dep
 def _list_pending(document: Document, runs: Runs, active: Mapping[str, ActiveRun]) -> List[str]:
     """Return the ids of Stoker's runs that have not begun."""
     listed = [entry for entry in document.entries if source_of(entry) == STOKER and not _is_cancelled(entry)]
-    ids = [str(entry.get("id")) for entry in listed]
-    return [id for id in ids if is_id(id) and id not in active and not runs.has_begun(id)]
+    ids = [entry["id"] for entry in listed]
+    return [id for id in ids if id not in active and not runs.has_begun(id)]
 
 
 def _ensure_folders(paths: Paths) -> None:

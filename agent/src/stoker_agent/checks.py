@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from stoker_agent import hook_contract
 from stoker_agent.active_run import ActiveRun
@@ -184,8 +184,7 @@ def _key(id: str) -> str:
 
 
 def _is_valid(entry: Mapping[str, Any]) -> bool:
-    ids: List[Any] = [entry.get("id"), entry.get("deployment_id")]
-    return all(isinstance(id, str) and is_id(id) for id in ids)
+    return is_id(entry.get("id")) and is_id(entry.get("deployment_id"))
 
 
 def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from stoker_agent.active_run import identify_deployment
 from stoker_agent.files import read_map, write_json
@@ -52,14 +52,9 @@ class Dependencies:
         if not absent:
             return dict(waits)
         listed = {member for entry in entries.values() for member in identify_deployment(entry)}
-        superseded = {id for id in absent if not listed.isdisjoint(self._identify(id))}
+        # of a run that has not begun, or ended long ago, there is no entry
+        superseded = {id for id in absent if not listed.isdisjoint(identify_deployment(self._runs.entry(id)))}
         return {id: name for id, name in waits.items() if id not in superseded}
-
-    def _identify(self, id: str) -> FrozenSet[str]:
-        try:
-            return identify_deployment(self._runs.entry(id))
-        except (OSError, ValueError):  # it has not begun, or ended so long ago that its files are gone
-            return frozenset()
 
     def find_failure(self, id: str) -> Optional[str]:
         """Return why the run must fail before it begins: a run on which it depends has failed, or depends on it."""
@@ -75,18 +70,15 @@ class Dependencies:
 
     def _is_pending(self, id: str) -> bool:
         """Whether the run has not ended. A run that was withdrawn before it began is not awaited."""
-        try:
-            if self._runs.has_begun(id):
-                folder = self._runs.folder(id)  # is gone some time after the end of the run
-                return folder.joinpath("entry.json").exists() and not folder.joinpath("result.json").exists()
-        except ValueError:  # an invalid id: the entry cannot be a run
-            return False
+        if self._runs.has_begun(id):
+            folder = self._runs.folder(id)  # is gone some time after the end of the run
+            return folder.joinpath("entry.json").exists() and not folder.joinpath("result.json").exists()
         return id in self._listed
 
     def _has_failed(self, id: str) -> bool:
         try:
             values, entry = self._runs.result(id), self._runs.entry(id)
-        except (OSError, ValueError):  # not ended, or so long ago that its files are gone
+        except OSError:  # not ended, or so long ago that its files are gone
             return False
         if was_stopping(self._runs.folder(id)) == WITHDRAWN:
             return False

@@ -11,7 +11,7 @@ from stoker_agent.disk import Disk
 from stoker_agent.outbox import Outbox
 from stoker_agent.programs import inputs
 from stoker_agent.reports import failure, fit
-from stoker_agent.runs import Runs, is_id
+from stoker_agent.runs import Runs
 from stoker_agent.transports import Sender, Senders
 
 _log = logging.getLogger("stoker-agent")
@@ -80,16 +80,13 @@ class Results:
         with self._lock:
             for id, entry in self._listed.items():
                 transport = inputs(entry).get("deploy_signal_transport")
-                if is_id(id) and id not in self._active and transport != "NO_SIGNAL":
+                if id not in self._active and transport != "NO_SIGNAL":
                     self._repeat(id, entry)
 
     def _announce_stored(self) -> None:
         for id in self._runs.list_unreported():
-            try:
-                entry = {**self._runs.entry(id)}
-            except (OSError, TypeError, ValueError):
-                entry = {}  # the result goes to Stoker's channel, if the agent has one
-            self.announce({**entry, "id": id})
+            # without an entry, the result goes to Stoker's channel, if the agent has one
+            self.announce(self._runs.entry(id))
 
     def _report(self, id: str, sender: Optional[Sender]) -> None:
         """Report one result, and record its acknowledgment. Raises Unreachable."""

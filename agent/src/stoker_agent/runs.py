@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set
 
-from stoker_agent.files import append, remove_tree, sync_folder, write
+from stoker_agent.files import append, read_map, remove_tree, sync_folder, write
 
 #: Directories of acknowledged runs that no document lists are kept this long, but only the newest of them.
 _KEPT_SECONDS = 24 * 3600.0
@@ -50,9 +50,9 @@ def count_interruptions(folder: Path) -> int:
         return 0
 
 
-def is_id(text: str) -> bool:
-    """Whether ``text`` can be the id of a run."""
-    return _ID.fullmatch(text) is not None
+def is_id(value: Any) -> bool:
+    """Whether ``value`` can be the id of a run."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def with_source(entry: Entry, source: str) -> Dict[str, Any]:
@@ -181,9 +181,8 @@ class Runs:
         write(self.folder(id) / "acknowledged", b"")
 
     def entry(self, id: str) -> Dict[str, Any]:
-        """Return the stored entry. Raises OSError or ValueError."""
-        entry: Dict[str, Any] = json.loads(self.folder(id).joinpath("entry.json").read_text())
-        return entry
+        """Return the stored entry. One that cannot be read, or is gone, has only the id."""
+        return {**read_map(self.folder(id) / "entry.json"), "id": id}
 
     def result(self, id: str) -> Dict[str, Any]:
         """Return the stored result; an unreadable one becomes a failure. Raises OSError."""

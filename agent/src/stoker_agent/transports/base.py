@@ -10,6 +10,7 @@ from stoker_agent.config import Config
 from stoker_agent.keystone import LoginRejected
 from stoker_agent.programs import parse_seconds
 from stoker_agent.reports import REPORT
+from stoker_agent.runs import is_id
 from stoker_agent.signatures import Verifier
 from stoker_agent.web import Answer, Unreachable, Web
 
@@ -117,7 +118,7 @@ class Source:
 
 def document(data: Any) -> Document:
     """
-    Parse a server's metadata, already decoded from JSON. Entries that are not maps are ignored.
+    Parse a server's metadata, already decoded from JSON. Entries that are not maps with the id of a run are ignored.
 
     Raises Unreachable if ``data`` is not a map.
     """
@@ -125,7 +126,7 @@ def document(data: Any) -> Document:
         raise Unreachable("the document is no map")
     entries, collect = data.get("deployments"), data.get("os-collect-config")
     return Document(
-        _maps(entries),
+        [entry for entry in _maps(entries) if is_id(entry.get("id"))],
         collect if isinstance(collect, dict) else {},
         isinstance(entries, list),
         _whole(data.get("concurrency"), Document._field_defaults["concurrency"]),
