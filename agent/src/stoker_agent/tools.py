@@ -80,7 +80,7 @@ def list_versions(cache: Dict[str, List[Any]], *, read: bool) -> Dict[str, str]:
     ``read`` calls programs whose versions are not known yet, each for at most ten seconds.
     """
     versions: Dict[str, str] = {}
-    known = {**cache}
+    entries = {**cache}
     cache.clear()
     for name in list_programs():
         path = shutil.which(name)
@@ -91,7 +91,7 @@ def list_versions(cache: Dict[str, List[Any]], *, read: bool) -> Dict[str, str]:
         except OSError:
             continue
         mark = [status.st_mtime_ns, status.st_size]
-        entry = known.get(path)
+        entry = entries.get(path)
         if not isinstance(entry, list) or len(entry) != 3 or entry[:2] != mark:
             entry = [*mark, _read_version(path)] if read and name not in _WITHOUT_VERSION else None
         if entry is not None:
