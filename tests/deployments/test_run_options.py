@@ -9,7 +9,6 @@ import pytest
 from stoker.deployments.configs import WITHOUT_UNDO, check_options
 from stoker.model.config import depends_on
 from stoker.model.errors import Invalid
-from stoker_agent.hook_contract import module_name
 from stoker_agent.limits import RunOptions
 from stoker_agent.programs import CannotRun, list_builtin
 
@@ -66,7 +65,7 @@ def test_the_names_of_dependencies():
 
 
 def test_groups_without_undo_are_those_whose_hooks_have_none():
-    hooks = {group: import_module(f"stoker_agent.hooks.{module_name(group)}") for group in list_builtin()}
+    hooks = {group: import_module(f"stoker_agent.hooks.{group.replace('-', '_')}") for group in list_builtin()}
     assert {group for group, hook in hooks.items() if not hasattr(hook, "undo")} == WITHOUT_UNDO
 
 

@@ -294,11 +294,6 @@ class HookRun(Commands):
             files.remove(path)
 
 
-def module_name(group: str) -> str:
-    """Return the module of ``stoker_agent.hooks`` for a group: ``docker-cmd`` is in ``docker_cmd``."""
-    return group.replace("-", "_")
-
-
 def _inputs(entries: Sequence[Any]) -> Dict[str, Any]:
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -446,7 +441,7 @@ def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, o
 
     ``outputs`` is the prefix of the files for outputs; ``mode`` is one of ``MODES``.
     """
-    hook = importlib.import_module(f"stoker_agent.hooks.{module_name(group)}")
+    hook = importlib.import_module(f"stoker_agent.hooks.{group.replace('-', '_')}")
     needs_root = False
     try:
         function = getattr(hook, mode, None) if mode in MODES else None
