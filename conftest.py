@@ -33,7 +33,8 @@ StartPeer = Callable[..., AbstractContextManager[Peer]]
 
 #: Processes that tests start find compiled modules, whatever the environment says: compiling takes half of their start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# A shell that starts the tests in the background lets them ignore SIGINT, and so the programs that they start.
+# A shell that starts the tests in the background lets them ignore SIGINT, and so the programs that they start. A signal
+# with a handler has its default action in these.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 cheap_hashes.apply()
@@ -143,7 +144,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         gc.collect()
         gc.freeze()  # modules and tests live until the end, and a tenth of the time was spent in searching them
         names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-        installations.install_for(names, INSTALLATIONS)
+        installations.install_all(INSTALLATIONS[name] for name in sorted(INSTALLATIONS.keys() & names))
 
 
 @pytest.fixture(scope="session")

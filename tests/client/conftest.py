@@ -18,7 +18,6 @@ from client.site import Service, Site, recorded_service
 from stoker_client.cli.main import main
 from stoker_client.client import Client, connect
 from support.http_stub import Answering
-from support.processes import default_interrupt
 
 SOURCE = Path(__file__).parents[2] / "client" / "src"
 
@@ -146,10 +145,9 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     def start(*args: str) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         env = {**os.environ, "PYTHONPATH": str(SOURCE)}
-        with default_interrupt():
-            process = subprocess.Popen(
-                [sys.executable, *args], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
-            )
+        process = subprocess.Popen(
+            [sys.executable, *args], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
+        )
         started.append(process)
         return process
 

@@ -16,8 +16,8 @@ from stoker.serve.protocol import _ResponseWriter
 from support import databases
 from support.agent_protocol import spoken_agent
 from support.availability import assert_ends, assert_harmless
-from support.raw import RawAnswer, connect, is_closed, read_answer, send_all
-from support.server import Served, served
+from support.raw import connect, is_closed, read_answer, send_all
+from support.server import Answer, Served, served
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -31,7 +31,7 @@ def hasty(tmp_path_factory):
         yield running
 
 
-def assert_refused(stoker: Served, statuses: set[int], *parts: bytes) -> RawAnswer:
+def assert_refused(stoker: Served, statuses: set[int], *parts: bytes) -> Answer:
     """Send a request, which is answered with one of the statuses and the end of the connection."""
     with connect(stoker) as connection:
         send_all(connection, *parts)
@@ -239,7 +239,7 @@ def test_sigterm_lets_running_requests_end(stoker):
         assert_ends(stoker)
         answer = read_answer(uploading)
         assert (answer.status, answer.headers["retry-after"]) == (503, "5")
-        assert read_answer_status(polling) in (200, 304)
+        assert read_answer(polling).status in (200, 304)
         assert is_closed(half)
         assert is_closed(idle)
     assert "Traceback" not in stoker.output
@@ -258,7 +258,3 @@ def test_sigterm_ends_a_request_that_hangs(tmp_path, postgresql_server):
             assert stoker.stop() == 0
             assert read_answer(connection).status == 503
         assert "Traceback" not in stoker.output
-
-
-def read_answer_status(connection: socket.socket) -> int:
-    return int(connection.recv(65536).split(b" ")[1])

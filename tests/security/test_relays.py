@@ -8,8 +8,8 @@ import pytest
 
 from support.agent_protocol import SpokenAgent, spoken_agent
 from support.faulty_line import faulty_line
-from support.raw import RawAnswer, connect, is_closed, read_answer
-from support.server import Served, served
+from support.raw import connect, is_closed, read_answer
+from support.server import Answer, Served, served
 from support.site_relay import METRICS_TOKEN, SiteRelay, site_relay
 
 
@@ -37,7 +37,7 @@ def agent(stoker, site) -> SpokenAgent:
     return SpokenAgent(site, known.id, known.name, known.key)
 
 
-def send(site: SiteRelay, head: str, body: bytes = b"", source: str = "127.0.0.1") -> RawAnswer:
+def send(site: SiteRelay, head: str, body: bytes = b"", source: str = "127.0.0.1") -> Answer:
     """Send a request as it is, and return the answer."""
     with connect(site, source) as connection:
         connection.sendall(f"{head}\r\nHost: x\r\n\r\n".encode() + body)
@@ -96,7 +96,7 @@ def test_half_a_request_is_ended(site):
 
 
 def test_invented_keys_are_refused_from_the_cache_and_then_not_checked(site, line, agent):
-    def poll(key: str, source: str) -> RawAnswer:
+    def poll(key: str, source: str) -> Answer:
         return send(site, f"GET /agent/v1/document?wait=30 HTTP/1.1\r\nAuthorization: Bearer {key}", source=source)
 
     before = site.health()["agents"]

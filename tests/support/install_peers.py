@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from support.installations import Installation, InstallationError
+from support.installations import Installation, install_all
 from support.keystone import KEYSTONE
 from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, DEBIAN, RPM, SUDO
 from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
@@ -36,15 +36,7 @@ INSTALLATIONS: dict[str, Installation] = {
 
 def main() -> int:
     """Install all packages. Outside of CI, failures do not fail the command, because the tests are then skipped."""
-    failed = False
-    for installation in INSTALLATIONS.values():
-        if installation.is_needed():
-            try:
-                installation.install()
-            except InstallationError as error:
-                failed = True
-                print(f"cannot install {installation.release}: {error}", file=sys.stderr)
-    return int(failed and bool(os.environ.get("CI")))
+    return int(not install_all(INSTALLATIONS.values()) and bool(os.environ.get("CI")))
 
 
 if __name__ == "__main__":

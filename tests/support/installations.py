@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,11 +98,14 @@ def plain_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "STOKER_"))}
 
 
-def install_for(fixture_names: Iterable[str], installations: Mapping[str, Installation]) -> None:
-    """Install the releases for these fixtures. After a printed failure, ``require`` skips or fails the tests."""
-    for name in sorted(installations.keys() & set(fixture_names)):
-        if installations[name].is_needed():
-            try:
-                installations[name].install()
-            except InstallationError as error:
-                print(f"cannot install {installations[name].release}: {error}", file=sys.stderr, flush=True)
+def install_all(installations: Iterable[Installation]) -> bool:
+    """Install the releases; return whether all are there. After a printed failure, ``require`` skips or fails tests."""
+    succeeded = True
+    for installation in installations:
+        try:
+            if installation.is_needed():
+                installation.install()
+        except InstallationError as error:
+            succeeded = False
+            print(f"cannot install {installation.release}: {error}", file=sys.stderr, flush=True)
+    return succeeded

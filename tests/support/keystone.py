@@ -107,6 +107,13 @@ class Keystone:
             self.request("PUT", f"/projects/{project_id}/users/{user_id}/roles/{self.named('roles', role)['id']}")
         return str(user_id)
 
+    def add_domain(self, name: str, administrator: str, password: str) -> None:
+        """Add a domain with a user who administers it."""
+        domain = self.request("POST", "/domains", {"domain": {"name": name}})["domain"]["id"]
+        user = {"name": administrator, "password": password, "domain_id": domain}
+        user_id = self.request("POST", "/users", {"user": user})["user"]["id"]
+        self.request("PUT", f"/domains/{domain}/users/{user_id}/roles/{self.named('roles', 'admin')['id']}")
+
     def add_service(self, kind: str, url: str) -> None:
         """Add a service with a public endpoint to the catalog."""
         service = self.request("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
@@ -201,11 +208,7 @@ def _populate(keystone: Keystone) -> None:
     keystone.request("POST", "/roles", {"role": {"name": "heat_stack_user"}})
     service = keystone.add_project("service")
     keystone.add_user(*SERVICE, service, "service")
-    domain = keystone.request("POST", "/domains", {"domain": {"name": DOMAIN}})["domain"]["id"]
-    user = {"name": DOMAIN_ADMIN[0], "password": DOMAIN_ADMIN[1], "domain_id": domain}
-    user_id = keystone.request("POST", "/users", {"user": user})["user"]["id"]
-    admin = keystone.named("roles", "admin")["id"]
-    keystone.request("PUT", f"/domains/{domain}/users/{user_id}/roles/{admin}")
+    keystone.add_domain(DOMAIN, *DOMAIN_ADMIN)
 
 
 def _environment() -> dict[str, str]:

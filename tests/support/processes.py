@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,18 +45,3 @@ def list_children(parent: int) -> list[int]:
                 if int(entry.joinpath("stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
                     found.append(int(entry.name))
     return sorted(found)
-
-
-@contextmanager
-def default_interrupt() -> Iterator[None]:
-    """
-    Processes that start in this context react to SIGINT.
-
-    A process inherits an ignored signal, and Python then raises no KeyboardInterrupt. The suite runs with SIGINT
-    ignored under nohup and in the background of a shell. A signal with a handler starts with its default action.
-    """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
 
 from support.server import Answer, Served
 
 #: Seconds that an answer may take before the test fails.
 PATIENCE = 60.0
-
-
-@dataclass
-class RawAnswer:
-    """An HTTP answer."""
-
-    status: int
-    headers: dict[str, str]
-    raw: bytes
-
-    @property
-    def body(self) -> Any:
-        return json.loads(self.raw)
 
 
 def request(
@@ -55,25 +39,11 @@ def connect(stoker: Served, source: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection(("127.0.0.1", stoker.port), timeout=PATIENCE, source_address=(source, 0))
 
 
-def read_answer(connection: socket.socket) -> RawAnswer:
-    """Return the next answer. Its body has a Content-Length or ends with the connection."""
-    received = b""
-    while b"\r\n\r\n" not in received:
-        more = connection.recv(65536)
-        assert more, f"the connection was closed after {received!r}"
-        received += more
-    head, _, body = received.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    size = int(headers["content-length"]) if "content-length" in headers else None
-    while size is None or len(body) < size:
-        more = connection.recv(65536)
-        if not more and size is None:
-            break
-        assert more, f"the connection was closed after {len(body)} of {size} bytes"
-        body += more
-    assert size is None or len(body) == size, "bytes of the next answer: read one at a time"
-    return RawAnswer(int(first.split()[1]), headers, body)
+def read_answer(connection: socket.socket) -> Answer:
+    """Return the next answer, after which none may have been sent yet."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return Answer(answer.status, answer.headers, answer.read())
 
 
 def is_closed(connection: socket.socket) -> bool:

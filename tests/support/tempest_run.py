@@ -114,18 +114,13 @@ class CloudKeystone(Keystone):
 
 def prepare(keystone: Keystone, url: str) -> None:
     """Add what Stoker needs at Keystone, and its endpoint. Repeated runs change only the endpoint."""
-    role = keystone.named("roles", "heat_stack_user")
-    if role is None:
+    if keystone.named("roles", "heat_stack_user") is None:
         keystone.request("POST", "/roles", {"role": {"name": "heat_stack_user"}})
     project = keystone.named("projects", "service")["id"]
     if keystone.named("users", _USER) is None:
         keystone.add_user(_USER, _PASSWORD, project, "admin")
     if keystone.named("domains", _DOMAIN) is None:
-        domain = keystone.request("POST", "/domains", {"domain": {"name": _DOMAIN}})["domain"]["id"]
-        user = {"name": _DOMAIN_ADMIN, "password": _PASSWORD, "domain_id": domain}
-        user_id = keystone.request("POST", "/users", {"user": user})["user"]["id"]
-        admin = keystone.named("roles", "admin")["id"]
-        keystone.request("PUT", f"/domains/{domain}/users/{user_id}/roles/{admin}")
+        keystone.add_domain(_DOMAIN, _DOMAIN_ADMIN, _PASSWORD)
     for service in keystone.request("GET", f"/services?type={SERVICE}")["services"]:
         keystone.request("DELETE", f"/services/{service['id']}")
     keystone.add_service(SERVICE, url)
