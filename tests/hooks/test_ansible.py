@@ -47,6 +47,7 @@ def test_a_playbook_reports_changes_outputs_and_drift(hook, tmp_path):
     drift = hook.run(entry, mode="check")
     assert (drift.code, drift.changed, drift.items) == (0, True, ["write the file"])
     assert "-drifted" in drift.report["deploy_changes"][0]["diff"]
+    assert hook.run(entry, mode="preview").items == ["write the file"]
     assert path.read_text() == "drifted\n"
 
 

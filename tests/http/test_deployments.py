@@ -115,8 +115,9 @@ def test_the_status_in_progress_starts_the_same_config_again(site, more):
     assert [each["state"] for each in runs_of(site, made)] == ["DONE", "QUEUED"]
     change(site, made, status="FAILED")
     assert [each["status"] for each in runs_of(site, made)] == ["COMPLETE", "FAILED"]
-    change(site, made, status="IN_PROGRESS")
-    assert len(runs_of(site, made)) == 3
+    retried = site.call("POST", f"/software_deployments/{made['id']}/retry")["software_deployment"]
+    assert site.call("GET", f"/software_configs/{retried['config_id']}")["software_config"]["config"] == "echo"
+    assert len({run["config_id"] for run in runs_of(site, made)}) == 3
     site.call("DELETE", f"/software_deployments/{made['id']}")
     site.call("DELETE", f"/software_configs/{source}")
     assert not left(site, "configs", "deployments", "runs", "containers", "objects") and not jobs_of(site)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.deployments import runs, service
+from stoker.deployments import runs
 from stoker.deployments.run_end import DEADLINE
 from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
@@ -65,17 +65,6 @@ def test_a_refused_target_leaves_no_queue_or_container(fleet, transport):
     with pytest.raises(DeploymentRefused):
         fleet.trigger_on(one, signal_transport=transport)
     assert left() == [2 * each for each in of_one]
-
-
-def test_a_retry_is_authorized_again(fleet):
-    (one,) = fleet.servers(1)
-    trigger = fleet.trigger_on(one)
-    (made,) = fleet.running(trigger)
-    fleet.end(made, 1)
-    govern(fleet, one.id, {"groups": ["puppet"]})
-    with pytest.raises(DeploymentRefused):
-        fleet.do(service.run_again, made, "bob")
-    assert fleet.exact(trigger)["failed"] == 1
 
 
 def test_each_server_waits_for_its_own_window(fleet, clock):

@@ -16,14 +16,6 @@ from support.templates import define, on
 
 pytestmark = pytest.mark.slow
 
-PLAY = """
-- hosts: all
-  gather_facts: false
-  tasks:
-    - name: write the file
-      copy: {content: "{{ text }}\\n", dest: "{{ path }}"}
-"""
-
 
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory) -> Iterator[Served]:
@@ -121,23 +113,6 @@ def test_a_difference_shows_neither_the_present_nor_the_next_secret(stoker, agen
     assert len(texts) > 6
     for text in texts:
         assert [secret for secret in (present, following, last) if secret in text] == []
-
-
-def test_a_preview_with_ansible_shows_tasks_and_differences(stoker, agent, tmp_path, ansible_playbook):
-    server = server_of(stoker, agent)
-    path = tmp_path / "made"
-    options = {"environment": {"HEAT_ANSIBLE_CMD": str(ansible_playbook), "HOME": str(tmp_path)}}
-    inputs = [{"name": "text"}, {"name": "path"}]
-    id_ = config(stoker, group="ansible", config=PLAY, inputs=inputs, options=options, name="play")
-
-    trigger, target = run(
-        stoker, server, config_id=id_, mode="PREVIEW", input_values={"text": "hello", "path": str(path)}
-    )
-
-    assert (trigger["status"], target["changed"]) == ("COMPLETE", True), target
-    assert [each["item"] for each in target["run"]["changes"]] == ["write the file"]
-    assert "+hello" in target["run"]["changes"][0]["diff"]
-    assert not path.exists()
 
 
 def test_a_hook_without_preview_answers_unknown(stoker, agent, tmp_path):

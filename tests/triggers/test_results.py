@@ -38,10 +38,6 @@ def one(fleet):
     return make
 
 
-def now(fleet, found):
-    return fleet.world.read(deployments.get, found.id)
-
-
 def stores(fleet):
     """The embedded ones, which tell who comes."""
     work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
@@ -210,33 +206,3 @@ def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):
     assert fleet.exact(trigger)["running"] == 1
     assert signal(run="2", deploy_config_id=again.config_id) == "COMPLETE"
     assert fleet.exact(trigger)["complete"] == 1
-
-
-def test_a_deployment_of_a_rest_client_is_retried_with_a_copy(fleet):
-    """Its config is the client's, and stays."""
-    (server,) = fleet.servers(1)
-    config = fleet.config(config="mine", inputs=[{"name": "a", "value": 1}])
-
-    def make(tx):
-        made = deployments.Deployment(
-            id="plain",
-            project_id="p",
-            server_id=server.id,
-            config_id=config,
-            action="CREATE",
-            status="IN_PROGRESS",
-            status_reason=None,
-            input_values={},
-            output_values={},
-            created_at=tx.now,
-        )
-        deployments.add(tx, made)
-        return made
-
-    made = fleet.world.store.write(make)
-    fleet.world.report(made, deploy_status_code=1)
-    again = fleet.retry(made)
-    with fleet.world.store.read() as tx:
-        assert configs.get(tx, config, "p").config == configs.get(tx, again.config_id, "p").config == "mine"
-    fleet.world.report(again)
-    assert now(fleet, made).status == "COMPLETE"

@@ -252,9 +252,10 @@ def test_an_unresponsive_server_is_reported_once(heat, fleet, follow, monkeypatc
     with monkeypatch.context() as later:
         Clock(datetime.now(UTC) + timedelta(seconds=5), later)
         assert stream.read().events == []
-    heat.store.write(lambda tx: runs.heartbeat(tx, **said))
+    heat.store.write(lambda tx: runs.progress(tx, **said, percent=50, message="so far"))
     (heard,) = stream.read().events
     assert (heard.data.run.state, heard.data.run.unresponsive_seconds) == ("RUNNING", None)
+    assert (heard.data.run.percent, heard.data.run.message) == (50, "so far")
 
 
 @ON_POSTGRESQL
