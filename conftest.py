@@ -19,7 +19,7 @@ import pytest
 from stoker.store.open import Store
 from support import cheap_hashes, databases, installations, keystone, search, service_processes, upstream
 from support.install_peers import INSTALLATIONS
-from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO, Base
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO
 from support.machines import Machines
 from support.service_processes import Peer
 from support.tools import IMAGE_BUILDER
@@ -185,46 +185,17 @@ def machines() -> Iterator[Machines]:
         yield opened
 
 
-@pytest.fixture(scope="session")
-def catalog_base() -> Base:
-    """A root file system for machines with the packages that entries of the catalog install, as files."""
-    return CATALOG
-
-
-@pytest.fixture(scope="session")
-def cloud_base() -> Base:
-    """A root file system for machines that cloud-init configures at their first boot."""
-    return CLOUD
-
-
-@pytest.fixture(scope="session")
-def container_base() -> Base:
-    """A root file system for machines with Docker, Compose and podman."""
-    return CONTAINERS
-
-
-@pytest.fixture(scope="session")
-def automation_base() -> Base:
-    """A root file system for machines with Ansible and Puppet."""
-    return AUTOMATION
+#: Root file systems for machines, with what ``support.machine_bases`` says.
+automation_base, catalog_base, cloud_base, container_base, rpm_base, sudo_base = (
+    pytest.fixture(lambda base=base: base, scope="session")
+    for base in (AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO)
+)
 
 
 @pytest.fixture(scope="session")
 def image_builder() -> Path:
     """The folder with diskimage-builder, for machines."""
     return IMAGE_BUILDER.require()
-
-
-@pytest.fixture(scope="session")
-def rpm_base() -> Base:
-    """A root file system for machines with dnf instead of apt."""
-    return RPM
-
-
-@pytest.fixture(scope="session")
-def sudo_base() -> Base:
-    """A root file system for machines with sudo."""
-    return SUDO
 
 
 @pytest.fixture(scope="session")

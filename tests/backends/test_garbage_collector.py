@@ -118,11 +118,3 @@ def test_an_orphan_that_cannot_be_removed_is_reported_and_stays_listed(tmp_path,
         stoker.flags = flags
         assert sweeping(stoker)[-1] == "2 orphans removed"
         assert queues_of(zaqar, stoker.project) == set()
-
-
-def test_a_state_directory_without_an_installation_is_refused(tmp_path):
-    with served(tmp_path) as stoker:
-        done = stoker.run("db", "sweep", "--state-dir", str(tmp_path / "absent"), check=False)
-        assert done.returncode != 0
-        assert "absent" in done.stderr
-        assert not (tmp_path / "absent").exists()

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from support.backends import RESULT, QueueAgent, ask, greeting, popped, reporter
+from support.clouds import write_clouds
 from support.ports import free_port
 from support.server import Served, served
 
@@ -61,9 +61,7 @@ def test_the_backends_accept_tokens_of_stoker_and_of_an_entry_of_clouds_yaml(gua
         "user_domain_name": "Default",
         "project_domain_name": "Default",
     }
-    folder = stoker.folder / "home" / ".config" / "openstack"
-    folder.mkdir(parents=True)
-    folder.joinpath("clouds.yaml").write_text(yaml.safe_dump({"clouds": {"here": {"auth": auth}}}))
+    write_clouds(stoker.folder, {"here": {"auth": auth}})
     stoker.flags = (*stoker.flags, "--messaging-cloud", "here")
     stoker.restart()
     stack, _ = through(stoker, "cloud")

@@ -316,8 +316,8 @@ def test_results_are_read_in_order_and_an_invalid_one_stops_no_other(store, work
     assert pause_of(store).last_result == "3"
 
 
-@pytest.mark.parametrize("fails_at", ["the service's answer", "the result"])
-def test_an_object_that_fails_in_an_unexpected_way_stops_no_other(store, work, shelf, waiting, fails_at):
+@pytest.mark.parametrize("error", [KeyError("messages"), ServiceUnavailable("away"), None])
+def test_a_failed_poll_and_a_result_that_fails_in_an_unexpected_way_stop_no_other(store, work, shelf, waiting, error):
     _, _, resource = waiting
     applied, marks = [], iter("123")
 
@@ -327,8 +327,8 @@ def test_an_object_that_fails_in_an_unexpected_way_stops_no_other(store, work, s
         applied.append(data)
 
     def answer():
-        if fails_at == "the service's answer":
-            raise KeyError("messages")
+        if error is not None:
+            raise error
 
     ResultPoller(store, work, {OBJECT: shelf}, apply)
     shelf.meanwhile = answer
@@ -358,18 +358,6 @@ def test_a_result_that_the_database_refused_is_read_again(store, work, shelf, wa
     shelf.results[resource.id] = [("1", b"a")]
     look(store, work)
     assert (heard, shelf.taken_away) == ([b"a"], ["1"])
-
-
-def test_an_unavailable_service_is_polled_later(store, work, shelf, waiting):
-    _, _, resource = waiting
-    heard = []
-    ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: heard.append(data))
-    shelf.away = True
-    shelf.results[resource.id] = [("1", b"a")]
-    look(store, work)
-    shelf.away = False
-    look(store, work)
-    assert heard == [b"a"]
 
 
 def test_all_polls_share_one_job(store, work, shelf, waiting):

@@ -11,7 +11,7 @@ from stoker.model.errors import Invalid
 from support.backends import greeting
 from support.ports import free_port
 from support.server import served
-from support.templates import define, template
+from support.templates import HANDLE, template, wait
 
 ACCOUNT = "http://swift.example.org/v1/AUTH_p"
 
@@ -80,11 +80,7 @@ def test_resources_of_a_disabled_service_can_be_updated_and_deleted(tmp_path, da
             assert "agent" in stoker.outputs(stack)
             assert stoker.heat("PUT", stack, {"template": greeting("POLL_SERVER_CFN", "CFN_SIGNAL")}).status == 202
             assert stoker.heat("DELETE", stack).status == 204
-            stoker.until(lambda stack=stack: stoker.heat("GET", stack).status == 404 or gone(stoker, stack))
-
-
-def gone(stoker, stack):
-    return stoker.stack(stack)["stack_status"] == "DELETE_COMPLETE"
+            stoker.await_stack(stack, "DELETE_COMPLETE")
 
 
 def test_the_catalog_lists_external_services(tmp_path, database_url):
@@ -101,15 +97,10 @@ def test_the_catalog_lists_external_services(tmp_path, database_url):
 
 def test_a_backend_that_hangs_does_not_delay_requests(tmp_path, database_url):
     """It takes connections and says nothing: requests, and the deadlines of others, must not feel it."""
-    with socket.socket() as mute:
-        mute.bind(("127.0.0.1", 0))
-        mute.listen(100)
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
-        flags = ("--messaging", url)
-        with served(tmp_path, *flags, database=database_url) as stoker:
+        with served(tmp_path, "--messaging", url, database=database_url) as stoker:
             for n in range(10):
                 stoker.create_stack(f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", count=5))
-            handle = {"type": "OS::Heat::WaitConditionHandle"}
-            waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=1)
-            stack = stoker.create_stack("deadline", template({"h": handle, "w": waiting}))
+            stack = stoker.create_stack("deadline", template({"handle": HANDLE, "w": wait(timeout=1)}))
             stoker.until(lambda: stoker.stack(stack)["stack_status"] == "CREATE_FAILED")

@@ -94,11 +94,10 @@ def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, z
             # The next document that is carried there brings the new one.
             assert stoker.heat("PUT", stack, {"template": queued("one", "two")}).status == 202
             stoker.until(lambda: agent.kept["sections"]["zaqar"]["url_expires"] > ends, 60)
-            stoker.until(lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60)
+            stoker.await_stack(stack, "UPDATE_COMPLETE")
             assert stoker.heat("PUT", stack, {"template": queued("one", "two", "three")}).status == 202
-            stoker.until(
-                lambda: agent.lines()[-1:] == ["three"] and stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE", 60
-            )
+            stoker.until(lambda: agent.lines()[-1:] == ["three"], 60)
+            stoker.await_stack(stack, "UPDATE_COMPLETE")
             assert sorted(agent.lines()) == ["one", "three", "two"]
         short = signed(zaqar, queue.name, stoker.project, ["GET"], 2)
         over = {"URL-Signature": short["signature"], "URL-Expires": short["expires"]}
@@ -160,11 +159,7 @@ def test_a_server_waits_for_its_signed_url_and_reports_it(tmp_path, zaqar):
         finally:
             zaqar.start()
         stoker.until(lambda: "url_signature" in section(stoker, waiting), 120)
-        stoker.until(
-            lambda: (
-                stoker.heat("GET", dropped).status == 404 or stoker.stack(dropped)["stack_status"] == "DELETE_COMPLETE"
-            )
-        )
+        stoker.await_stack(dropped, "DELETE_COMPLETE")
         with own_agent(tmp_path / "agent", {"zaqar": section(stoker, waiting)}) as agent:
             agent.start()
             stoker.until(lambda: stoker.stack(waiting)["stack_status"] == "CREATE_COMPLETE", 60)

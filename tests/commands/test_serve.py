@@ -130,12 +130,6 @@ def test_the_password_of_a_database_is_not_shown(tmp_path, plain):
     assert "cannot open the database postgresql://a:******@127.0.0.1:1/x:" in message
 
 
-def test_an_unknown_setting_in_the_file_is_named(tmp_path, plain):
-    file = tmp_path / "stoker.toml"
-    file.write_text("color = 'red'\n")
-    assert "there is no setting 'color'" in refused(plain, *serve(tmp_path, "--config", str(file)))
-
-
 def test_a_site_is_not_created_among_other_files(tmp_path, plain):
     state = tmp_path / "state"
     state.joinpath("lost+found").mkdir(parents=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from stoker.deployments import run_end, runs
+from stoker.deployments import run_end
 from stoker.deployments.documents import Documents
 from stoker.servers import enrollment
 from stoker.store import deployments, servers
@@ -110,22 +110,6 @@ def test_concurrent_writers_and_readers_end_with_the_newest_document(store):
         each.join()
 
     assert len(entries(documents.agent("s") or documents.load_agents([("s", True)])[0])) == 20
-
-
-def test_progress_is_the_status_reason_until_the_end(store):
-    made = begin(store, "a")
-
-    def say(percent, message):
-        store.write(
-            lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, percent=percent, message=message)
-        )
-        with store.read() as tx:
-            return deployments.get(tx, made.id).status_reason
-
-    assert say(42, "loading\0") == "Running (42 %): loading"
-    assert say(None, None) == "Running"
-    signal(store, made)
-    assert say(99, "late") == "Outputs received"
 
 
 @pytest.mark.parametrize(

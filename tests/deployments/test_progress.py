@@ -92,3 +92,11 @@ def test_a_run_stays_cancelling_during_further_progress(store):
     with store.read() as tx:
         assert deployments.get(tx, made.id).status_reason == "Cancelling"
     assert state_now(store, made) == "CANCELLING"
+
+
+def test_progress_after_the_end_changes_nothing(store):
+    made = begin(store, "a")
+    signal(store, made)
+    store.write(lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, percent=99, message="late"))
+    with store.read() as tx:
+        assert deployments.get(tx, made.id).status_reason == "Outputs received"

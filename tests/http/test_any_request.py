@@ -30,7 +30,7 @@ from support.described_api import Described
 from support.openapi import openapi_document
 from support.project_contents import CLIENT_ID, Contents, fill_project
 from support.search import examples, sample
-from support.server import Answer, Served, served_on, served_with
+from support.server import Answer, Served, served_on
 from support.templates import define, deployment, template
 
 pytestmark = pytest.mark.slow
@@ -564,7 +564,7 @@ UNSTABLE = ("/healthz", "/metrics", "/v1/{project}/status")
 @pytest.fixture(scope="module")
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Site]]:
     sqlite, postgresql = (tmp_path_factory.mktemp(kind) for kind in KINDS)
-    with served_with(request, sqlite, "sqlite") as one, served_with(request, postgresql, "postgresql") as other:
+    with served_on(request, sqlite, kind="sqlite") as one, served_on(request, postgresql, kind="postgresql") as other:
         yield [Site(one), Site(other)]
 
 

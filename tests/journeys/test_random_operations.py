@@ -22,7 +22,7 @@ from support import waiting
 from support.agents import OwnAgent, enrolled_agent
 from support.processes import list_children
 from support.search import examples
-from support.server import Served, served_with
+from support.server import Served, served_on
 from support.templates import define, template
 
 pytestmark = pytest.mark.slow
@@ -224,7 +224,7 @@ class Site:
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     flags = ("--workers", "2") if request.param == "postgresql" else ()
     with (
-        served_with(request, tmp_path, request.param, *flags) as stoker,
+        served_on(request, tmp_path, *flags) as stoker,
         enrolled_agent(tmp_path / "m1", stoker, "m1") as first,
         enrolled_agent(tmp_path / "m2", stoker, "m2") as second,
     ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -163,25 +162,6 @@ with store.session() as connection:
     migrate.upgrade(connection, store.dialect)
 store.close()
 """
-
-
-@pytest.mark.slow
-def test_several_processes_may_migrate_at_once(empty_postgresql):
-    command, pipe = [sys.executable, "-c", _UPGRADE, empty_postgresql], subprocess.PIPE
-    with ExitStack() as processes:
-        started = [
-            processes.enter_context(running(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)) for _ in range(3)
-        ]
-        for each in started:
-            assert each.stdout.readline() == "ready\n"
-        for each in started:
-            each.stdin.write("\n")
-            each.stdin.flush()
-        ended = [each.communicate(timeout=60) for each in started]
-    assert [each.returncode for each in started] == [0, 0, 0], ended
-    store = Store(empty_postgresql)
-    assert "stacks" in tables.describe(store)
-    store.close()
 
 
 def test_a_migration_waits_for_a_running_one(empty_postgresql):

@@ -149,16 +149,16 @@ def test_a_process_is_healthy_from_its_start_on(url, monkeypatch):
     store.close()
 
 
-def test_a_subscriber_that_fails_learns_of_any_change_and_affects_no_other(neighbors):
+def test_a_subscriber_that_fails_learns_of_any_change_and_affects_no_other_and_no_transaction(neighbors):
     here, there = neighbors
     calls: list[tuple[str, int]] = []
 
     def fail(notifications: Mapping[str, int]) -> None:
-        calls.extend(notifications.items())
         if "bad" in notifications:
             raise ZeroDivisionError
 
-    there.notifier.subscribe(fail)
+    here.notifier.subscribe(fail)
+    there.notifier.subscribe(lambda notifications: calls.extend(notifications.items()) or fail(notifications))
     notified = Notified(there)
     here.write(lambda tx: tx.notify("bad"))
     notified.wait(("bad", 0))

@@ -317,18 +317,11 @@ def served(
 
 
 @contextmanager
-def served_on(request: pytest.FixtureRequest, folder: Path, *flags: str) -> Iterator[Served]:
-    """As ``served``, on the database in the fixture's parameter: ``sqlite`` or ``postgresql``."""
-    with served_with(request, folder, request.param, *flags) as server:
-        yield server
-
-
-@contextmanager
-def served_with(request: pytest.FixtureRequest, folder: Path, kind: str, *flags: str) -> Iterator[Served]:
-    """As ``served``, on this kind of database."""
+def served_on(request: pytest.FixtureRequest, folder: Path, *flags: str, kind: str | None = None) -> Iterator[Served]:
+    """As ``served``, on a kind of database, sqlite or postgresql, by default that in the fixture's parameter."""
     with ExitStack() as left:
         database = None
-        if kind == "postgresql":
+        if (kind or request.param) == "postgresql":
             server = request.getfixturevalue("postgresql_server")
             database = left.enter_context(databases.postgresql_url(server))
         yield left.enter_context(served(folder, *flags, database=database))
