@@ -18,6 +18,7 @@ from bench.measure import rss_mb, thread_seconds, tree
 from stoker_agent.commands.build import build
 from support import processes
 from support.agents import collect_config
+from support.templates import server, template
 
 #: Seconds that both agents poll before the measurement, and seconds of the measurement: several polls of 30 seconds.
 _SETTLING, _MEASURED = 20.0, 90.0
@@ -62,9 +63,8 @@ def enroll(target: Target, program: Sequence[str], root: Path, name: str) -> Pat
 
 def _collect_config(target: Target, folder: Path) -> list[str]:
     """Create a server for os-collect-config and return the arguments with which it polls the server's metadata."""
-    properties = {"software_config_transport": "POLL_SERVER_CFN", "name": "rest"}
-    resources = {"server": {"type": "OS::Heat::DeployedServer", "properties": properties}}
-    name, id = target.api.create_stack({"heat_template_version": "2021-04-16", "resources": resources})
+    machine = server("rest", software_config_transport="POLL_SERVER_CFN")
+    name, id = target.api.create_stack(template({"server": machine}))
     target.api.wait(name, id, "CREATE_COMPLETE")
     metadata = target.api("GET", f"/stacks/{name}/{id}/resources/server/metadata")["metadata"]
     path = collect_config(folder / "os-collect-config.conf", {"cfn": metadata["os-collect-config"]["cfn"]})

@@ -91,6 +91,14 @@ class Api:
         id: str = self("POST", "/software_configs", body)["software_config"]["id"]
         return id
 
+    def start_trigger(self, config_id: str, **body: Any) -> str:
+        """Start a trigger of a config and return its id."""
+        return str(self("POST", "/software_triggers", {"config_id": config_id, **body})["software_trigger"]["id"])
+
+    def show_trigger(self, id: str, query: str = "") -> Any:
+        """Return a trigger, with its targets unless ``query`` restricts them."""
+        return self("GET", f"/software_triggers/{id}{query}")["software_trigger"]
+
     def create_stack(self, template: dict[str, Any], **more: Any) -> tuple[str, str]:
         """Create a stack with a random name. Return its name and id."""
         for attempt in range(6):

@@ -12,11 +12,12 @@ from typing import Any
 from bench.api import Api
 from bench.measure import cpu_seconds, load
 from bench.swarm import enroll_servers
+from support import templates
+from support.templates import define, deployment
 
 SCRIPT = "#!/bin/sh\n" + "# a line as long as lines of scripts are\n" * 25 + "echo ok\n"
-INPUTS = [{"name": "foo"}, {"name": "bar"}]
-OUTPUTS = [{"name": "result"}]
-CONFIG = {"name": "c", "group": "script", "config": SCRIPT, "inputs": INPUTS, "outputs": OUTPUTS, "options": {}}
+_CONFIG = templates.config(SCRIPT, inputs=("foo", "bar"), outputs=("result",))
+CONFIG = {"name": "c", "options": {}, **_CONFIG["properties"]}
 RESULT = {"deploy_stdout": "ok", "deploy_stderr": "", "deploy_status_code": 0, "result": "x"}
 
 Result = dict[str, float]
@@ -41,30 +42,14 @@ class Target:
 
 def template(deployments: int, *, servers: int = 1, signal: str = "NO_SIGNAL", chain: bool = False) -> dict[str, Any]:
     """Return a template with deployments, distributed over servers; ``chain`` makes each depend on the previous one."""
-    resources: dict[str, Any] = {
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {"group": "script", "inputs": INPUTS, "outputs": OUTPUTS, "config": SCRIPT},
-        }
-    }
+    resources: dict[str, Any] = {"config": _CONFIG}
     for s in range(servers):
-        resources[f"server{s}"] = {
-            "type": "OS::Heat::DeployedServer",
-            "properties": {"name": f"s{s}", "software_config_transport": "POLL_SERVER_HEAT"},
-        }
+        resources[f"server{s}"] = templates.server(f"s{s}", software_config_transport="POLL_SERVER_HEAT")
     for d in range(deployments):
-        resources[f"dep{d}"] = {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": f"server{d % servers}"},
-                "input_values": {"foo": str(d), "bar": "b"},
-                "signal_transport": signal,
-            },
-        }
-        if chain and d:
-            resources[f"dep{d}"]["depends_on"] = f"dep{d - 1}"
-    return {"heat_template_version": "2018-08-31", "resources": resources}
+        after = (f"dep{d - 1}",) if chain and d else ()
+        values = {"input_values": {"foo": str(d), "bar": "b"}, "signal_transport": signal}
+        resources[f"dep{d}"] = deployment(server=f"server{d % servers}", after=after, **values)
+    return templates.template(resources)
 
 
 def config_create(target: Target, at_once: int) -> Result:
@@ -168,23 +153,16 @@ def hook_to_hook(target: Target) -> Result:
     """
     clock = "#!/bin/sh\ndate +%s%N > $heat_outputs_path.start\ndate +%s%N > $heat_outputs_path.end\n"
     steps = target.count(40)
-    resources: dict[str, Any] = {
-        "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {"group": "script", "config": clock, "outputs": [{"name": "start"}, {"name": "end"}]},
-        },
+    resources = {
+        "server": define("OS::Nova::Server", user_data_format="SOFTWARE_CONFIG"),
+        "config": templates.config(clock, outputs=("start", "end")),
     }
     for i in range(steps):
-        resources[f"dep{i}"] = {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {"config": {"get_resource": "config"}, "server": {"get_resource": "server"}},
-            **({"depends_on": f"dep{i - 1}"} if i else {}),
-        }
+        resources[f"dep{i}"] = deployment(after=(f"dep{i - 1}",) if i else ())
     outputs = {
         f"{which}{i}": {"value": {"get_attr": [f"dep{i}", which]}} for i in range(steps) for which in ("start", "end")
     }
-    made = {"heat_template_version": "2018-08-31", "resources": resources, "outputs": outputs}
+    made = templates.template(resources, outputs=outputs)
     name, id = target.api.create_stack(made)
     target.api.wait(name, id, "CREATE_COMPLETE")
     shown = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
@@ -195,14 +173,8 @@ def hook_to_hook(target: Target) -> Result:
 
 def large_template(target: Target) -> Result:
     """Validate, create in one transaction, preview and delete a template with 1,000 resources."""
-    resources = {
-        f"value{i}": {
-            "type": "OS::Heat::Value",
-            "properties": {"value": {"get_attr": [f"value{i - 1}", "value"]} if i else "first"},
-        }
-        for i in range(1000)
-    }
-    made = {"heat_template_version": "2018-08-31", "resources": resources}
+    values = ({"get_attr": [f"value{i - 1}", "value"]} if i else "first" for i in range(1000))
+    made = templates.template({f"value{i}": define("OS::Heat::Value", value=value) for i, value in enumerate(values)})
     shown: Result = {}
     began = time.perf_counter()
     target.api("POST", "/validate", {"template": made})
@@ -219,8 +191,7 @@ def large_template(target: Target) -> Result:
 
 def long_list(target: Target) -> Result:
     """List 1,000 stacks."""
-    made = {"heat_template_version": "2018-08-31", "resources": {}}
-    stacks = [target.api.create_stack(made) for _ in range(1000)]
+    stacks = [target.api.create_stack(templates.template({})) for _ in range(1000)]
     latencies = []
     for _ in range(target.count(20)):
         began = time.perf_counter()

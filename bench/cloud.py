@@ -20,26 +20,21 @@ import openstack
 from keystoneauth1.adapter import Adapter
 
 from bench.measure import cpu_seconds, pss_mb
+from support import templates
+from support.templates import define
 
 
 def template(servers: int) -> dict[str, Any]:
     """Return a template with a network, and servers with one port each."""
-    net: dict[str, Any] = {
-        "net": {"type": "OS::Neutron::Net"},
-        "subnet": {
-            "type": "OS::Neutron::Subnet",
-            "properties": {"network": {"get_resource": "net"}, "cidr": "10.99.0.0/24"},
-        },
-    }
-    server = {
-        "type": "OS::Nova::Server",
-        "depends_on": "subnet",
-        "properties": {"image": "tiny", "flavor": "m1.tiny", "networks": [{"network": {"get_resource": "net"}}]},
-    }
-    return {
-        "heat_template_version": "2018-08-31",
-        "resources": net | {f"server{number}": server for number in range(servers)},
-    }
+    net = {"get_resource": "net"}
+    server = define("OS::Nova::Server", image="tiny", flavor="m1.tiny", networks=[{"network": net}])
+    return templates.template(
+        {
+            "net": {"type": "OS::Neutron::Net"},
+            "subnet": define("OS::Neutron::Subnet", network=net, cidr="10.99.0.0/24"),
+            **{f"server{number}": server | {"depends_on": "subnet"} for number in range(servers)},
+        }
+    )
 
 
 def measure(adapter: Adapter, pids: list[int], servers: int) -> dict[str, float]:

@@ -27,6 +27,8 @@ from bench.swarm import enroll_servers
 _SERVERS, _RESOURCES, _RUNS, _TRIGGERS = 10_000, 1_000, 100_000, 1_000
 #: Consoles on a running trigger, its servers, and its runs that end in a second.
 _CONSOLES, _TARGETS, _PACE = 50, 2_000, 50
+#: Options of triggers that no failure ends.
+_TOLERANT = {"max_fail_percentage": 100}
 #: Seconds for which frames are counted, and CPU time is measured.
 _SECONDS = 10
 #: Returns when the content and the navigation of a page have appeared, in milliseconds since its request.
@@ -72,7 +74,8 @@ def run(target: Target, state_dir: Path) -> None:
             _open(page, *_pages(site)[name])
             frames, longest = _count_frames(target, page, site["trigger"])
             report(f"{name}, while runs end", f"{frames:.0f} frames/s, longest {longest:.0f} ms")
-    small = _trigger(target, target.api.create_config(), site["servers"].split()[:_TARGETS])
+    few = {"servers": site["servers"].split()[:_TARGETS], **_TOLERANT}
+    small = target.api.start_trigger(target.api.create_config(), **few)
     report("CPU of a core that 50 consoles add to a trigger on 2,000", f"{measure_consoles(target, small):.1f} %")
 
 
@@ -81,9 +84,9 @@ def fill(target: Target, database: Path) -> Mapping[str, str]:
     servers = target.count(_SERVERS)
     (server,) = enroll_servers(target.api.call, ["server-0"]).values()
     config = target.api.create_config()
-    old = _trigger(target, config, [server["id"]])
+    old = target.api.start_trigger(config, servers=[server["id"]])
     target.api("POST", f"/software_triggers/{old}/cancel", {"force": True})
-    wait_until(lambda: target.api("GET", f"/software_triggers/{old}")["software_trigger"]["status"] != "IN_PROGRESS")
+    wait_until(lambda: target.api.show_trigger(old)["status"] != "IN_PROGRESS")
     with closing(sqlite3.connect(database, timeout=60)) as connection:
         unique = "lower(hex(randomblob(16)))"
         names = {"id": unique, "name": "'server-' || n", "instance": unique, "machine": unique}
@@ -96,8 +99,8 @@ def fill(target: Target, database: Path) -> Mapping[str, str]:
     deployments = target.count(_RESOURCES) * 9 // 10
     stack = template(deployments, servers=target.count(_RESOURCES) - deployments - 1)
     stack_id = target.api("POST", "/stacks", {"stack_name": "large", "template": stack})["stack"]["id"]
-    wait_until(lambda: target.api("GET", f"/stacks/large/{stack_id}")["stack"]["stack_status"] == "CREATE_COMPLETE")
-    trigger = _trigger(target, config, ids)
+    target.api.wait("large", stack_id, "CREATE_COMPLETE")
+    trigger = target.api.start_trigger(config, servers=ids, **_TOLERANT)
     first = target.api("GET", f"/software_triggers/{trigger}/targets?limit=1")["targets"][0]
     return {
         "server": server["id"],
@@ -119,11 +122,6 @@ def _multiply(connection: sqlite3.Connection, table: str, changes: Mapping[str, 
             f" (SELECT * FROM {table} ORDER BY rowid DESC LIMIT 1) AS {table}",
             (count,),
         )
-
-
-def _trigger(target: Target, config: str, servers: list[str]) -> str:
-    body = {"config_id": config, "servers": servers, "max_fail_percentage": 100}
-    return str(target.api("POST", "/software_triggers", body)["software_trigger"]["id"])
 
 
 def _pages(site: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
@@ -209,8 +207,7 @@ def measure_consoles(target: Target, trigger: str) -> float:
 def _end_runs(target: Target, trigger: str) -> float:
     """End runs of a trigger at a steady pace for some seconds. Return the CPU time of the server in seconds."""
     path = f"/software_triggers/{trigger}/targets?limit={_SECONDS * _PACE}&status=IN_PROGRESS"
-    show = f"/software_triggers/{trigger}?targets=false"
-    wait_until(lambda: target.api("GET", show)["software_trigger"]["running"] >= _SECONDS * _PACE)
+    wait_until(lambda: target.api.show_trigger(trigger, "?targets=false")["running"] >= _SECONDS * _PACE)
     ids = [one["deployment_id"] for one in target.api("GET", path)["targets"]]
     began, cpu = time.monotonic(), cpu_seconds(target.pids)
     for number, id in enumerate(ids, start=1):

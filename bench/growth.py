@@ -20,6 +20,8 @@ from typing import Any
 from bench.cases import RESULT, Target, template
 from bench.measure import cpu_seconds
 from bench.swarm import enroll_servers
+from support import templates
+from support.templates import define
 
 #: Measures one size: returns the CPU time in milliseconds.
 Case = Callable[[Target, int], float]
@@ -27,11 +29,9 @@ Case = Callable[[Target, int], float]
 _SIZES = (50, 200, 800)
 #: The largest exponent that is no defect.
 _MOST = 1.05
-_MEMBER = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"word": {"type": "string"}},
-    "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}}},
-}
+_MEMBER = templates.template(
+    {"value": define("OS::Heat::Value", value={"get_param": "word"})}, parameters={"word": {"type": "string"}}
+)
 
 
 def run(target: Target, only: Iterable[str] | None) -> None:
@@ -89,8 +89,7 @@ def _until_all_wait(target: Target, name: str, id: str, size: int) -> None:
 
 def nested_stacks(target: Target, size: int) -> float:
     """Create a stack whose members are nested stacks of one file."""
-    resources = {f"m{i}": {"type": "member.yaml", "properties": {"word": f"w{i}"}} for i in range(size)}
-    text = {"heat_template_version": "2018-08-31", "resources": resources}
+    text = templates.template({f"m{i}": define("member.yaml", word=f"w{i}") for i in range(size)})
     made: list[tuple[str, str]] = []
 
     def create() -> None:

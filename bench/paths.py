@@ -30,6 +30,7 @@ from anyio.from_thread import start_blocking_portal
 import stoker
 from bench.swarm import enroll_servers
 from support.in_process import Inside
+from support.templates import config, on, template
 
 _SOURCE = str(Path(stoker.__file__).parent)
 #: Rows before the measurement.
@@ -116,39 +117,19 @@ class _Site:
 
 def _template(server: str) -> dict[str, Any]:
     """Return a template of two deployments, of which the second takes an output of the first."""
-    config = {
-        "type": "OS::Heat::SoftwareConfig",
-        "properties": {
-            "group": "script",
-            "config": "true",
-            "inputs": [{"name": "in"}],
-            "outputs": [{"name": "result"}],
-        },
-    }
 
     def deployment(value: Any) -> dict[str, Any]:
-        properties = {
-            "config": {"get_resource": "config"},
-            "server": server,
-            "signal_transport": "STOKER_SIGNAL",
-            "input_values": {"in": value},
-        }
-        return {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+        return on(server, signal_transport="STOKER_SIGNAL", input_values={"in": value})
 
-    resources = {
-        "config": config,
-        "first": deployment("x"),
-        "second": deployment({"get_attr": ["first", "result"]}),
-    }
-    return {"heat_template_version": "2018-08-31", "resources": resources}
+    first, second = deployment("x"), deployment({"get_attr": ["first", "result"]})
+    return template({"config": config("true", inputs=("in",), outputs=("result",)), "first": first, "second": second})
 
 
 @contextmanager
 def _site(folder: Path) -> Iterator[_Site]:
     with closing(Inside(folder)) as inside, start_blocking_portal() as inside.client.portal:  # one event loop for all
         site = _Site(inside)
-        config = {"name": "c", "group": "script", "config": "true", "outputs": [{"name": "result"}]}
-        site.config = site.call("POST", "/software_configs", config)["software_config"]["id"]
+        site.config = inside.create_config("true", outputs=[{"name": "result"}])
         servers = enroll_servers(site.call, [f"server-{number}" for number in range(_SERVERS)])
         for number in range(_DEPLOYMENTS):
             site.server = list(servers.values())[number % _SERVERS]

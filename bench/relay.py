@@ -62,11 +62,8 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
         figures["stoker_connections"] = sum(_count_connections(pid, port) for pid in processes)
         config_id = api.create_config()
         before, begun = cpu(), time.monotonic()
-        trigger = api(
-            "POST", "/software_triggers", {"config_id": config_id, "servers": [key.partition(".")[0] for key in keys]}
-        )
-        path = f"/software_triggers/{trigger['software_trigger']['id']}?limit=1"
-        wait_until(lambda: api("GET", path)["software_trigger"]["status"] != "IN_PROGRESS")
+        trigger = api.start_trigger(config_id, servers=[key.partition(".")[0] for key in keys])
+        wait_until(lambda: api.show_trigger(trigger, "?limit=1")["status"] != "IN_PROGRESS")
         figures["trigger_s"] = time.monotonic() - begun
         figures.update({f"{name}_ms_per_run": 1000 * (now - before[name]) / len(keys) for name, now in cpu().items()})
         figures.update({f"{name}_mb": pss_mb(roots) for name, roots in pids.items()})

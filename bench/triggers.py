@@ -17,6 +17,7 @@ from bench.cases import Result, Target, spread
 from bench.measure import cpu_seconds, wait_until
 from bench.swarm import Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
+from support.templates import define, template
 
 #: Seconds until each of a thousand agents has an open poll.
 _SETTLING = 3.0
@@ -33,8 +34,8 @@ def to_hook(target: Target) -> Result:
         for _ in range(target.count(60)):
             began = time.time()
             trigger = _trigger(target, config, [server])
-            wait_until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
-            deployment = _shown(target, trigger)["targets"][0]["deployment_id"]
+            wait_until(lambda id=trigger: target.api.show_trigger(id)["status"] != "IN_PROGRESS")
+            deployment = target.api.show_trigger(trigger)["targets"][0]["deployment_id"]
             shown = target.api("GET", f"/software_deployments/{deployment}")["software_deployment"]
             latencies.append(int(shown["output_values"]["start"]) / 1e9 - began)
     return spread(latencies)
@@ -75,7 +76,7 @@ def log_lines(target: Target) -> Result:
     word = uuid.uuid4().hex[:8]
     servers = enroll_servers(target.api.call, [f"{word}-{i}" for i in range(8)])
     trigger = _trigger(target, config, list(servers))
-    deployments = {each["server_name"]: each["deployment_id"] for each in _shown(target, trigger)["targets"]}
+    deployments = {each["server_name"]: each["deployment_id"] for each in target.api.show_trigger(trigger)["targets"]}
     chunk = _LINE * (128 * 1024 // len(_LINE))
     times = target.count(30)
 
@@ -112,19 +113,17 @@ def to_gone(target: Target) -> Result:
             target.api("POST", f"/software_triggers/{trigger}/cancel")
             wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), pause=0.001)
             latencies.append(time.perf_counter() - began)
-            wait_until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+            wait_until(lambda id=trigger: target.api.show_trigger(id)["status"] != "IN_PROGRESS")
     return spread(latencies)
 
 
 @contextlib.contextmanager
 def _local_server(target: Target) -> Iterator[str]:
     """Create a server with a real agent and yield its id."""
-    properties = {"image": "none", "flavor": "none"}
-    made = {
-        "heat_template_version": "2021-04-16",
-        "resources": {"server": {"type": "OS::Nova::Server", "properties": properties}},
-        "outputs": {"id": {"value": {"get_resource": "server"}}},
-    }
+    made = template(
+        {"server": define("OS::Nova::Server", image="none", flavor="none")},
+        outputs={"id": {"value": {"get_resource": "server"}}},
+    )
     name, id = target.api.create_stack(made)
     try:
         target.api.wait(name, id, "CREATE_COMPLETE")
@@ -139,13 +138,7 @@ def _config(target: Target, script: str, *, inputs: Sequence[str] = (), outputs:
 
 
 def _trigger(target: Target, config: str, servers: list[str], **inputs: str) -> str:
-    body = {"config_id": config, "action": "BENCH", "servers": servers, "input_values": inputs}
-    id: str = target.api("POST", "/software_triggers", body)["software_trigger"]["id"]
-    return id
-
-
-def _shown(target: Target, id: str) -> Any:
-    return target.api("GET", f"/software_triggers/{id}")["software_trigger"]
+    return target.api.start_trigger(config, action="BENCH", servers=servers, input_values=inputs)
 
 
 def _newest(target: Target) -> Any:

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bench.api import Api
@@ -138,10 +139,9 @@ def measure_throughput(options: Options) -> Mapping[str, Any]:
             time.sleep(10)
             fleet.take()
             before = _usage(stoker)
-            body = {"config_id": config, "labels": {LABEL: "1"}}
-            id = api("POST", "/software_triggers", body)["software_trigger"]["id"]
-            started = wait_until(lambda id=id: not _show(api, id)["queued"], "starts of all runs", pause=0.25)
-            wait_until(lambda id=id: _show(api, id)["status"] != "IN_PROGRESS", "results of all agents", pause=0.25)
+            show = partial(api.show_trigger, api.start_trigger(config, labels={LABEL: "1"}), "?targets=false")
+            started = wait_until(lambda show=show: not show()["queued"], "starts of all runs", pause=0.25)
+            wait_until(lambda show=show: show()["status"] != "IN_PROGRESS", "results of all agents", pause=0.25)
             fleet.wait_until_connected()  # the polls that find the documents empty belong to the runs
             figures = _round(options.agents, before, _usage(stoker), fleet.take())
             rounds.append({"started_seconds": round(started, 2), **figures})
@@ -159,11 +159,6 @@ def _round(agents: int, before: Usage, after: Usage, statistics: Statistics) -> 
         "cores_used": round(used / seconds, 2),
         "errors": {name: count for name, count in statistics.counts.items() if name.startswith("error")},
     }
-
-
-def _show(api: Api, id: str) -> Mapping[str, Any]:
-    trigger: Mapping[str, Any] = api("GET", f"/software_triggers/{id}?targets=false")["software_trigger"]
-    return trigger
 
 
 def _shares_of_a_core(before: Usage, after: Usage) -> dict[str, float]:

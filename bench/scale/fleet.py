@@ -126,15 +126,14 @@ class Load:
 
     def count_completed(self) -> int:
         """Return how many runs have completed, whatever process of the Stoker answers."""
-        shown = [self._api("GET", f"/software_triggers/{id}?limit=1")["software_trigger"] for id in self.triggers]
-        return sum(int(trigger["complete"]) for trigger in shown)
+        return sum(int(self._api.show_trigger(id, "?limit=1")["complete"]) for id in self.triggers)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._pause):
-            body = {"config_id": self._config, "servers": random.sample(self._servers, self._size)}
+            servers = random.sample(self._servers, self._size)
             begun = time.perf_counter()
             try:
-                self.triggers.append(self._api("POST", "/software_triggers", body)["software_trigger"]["id"])
+                self.triggers.append(self._api.start_trigger(self._config, servers=servers))
             except (OSError, RuntimeError):
                 self.failures += 1
             else:

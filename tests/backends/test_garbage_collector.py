@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stoker.store.open import Store
 from support import query
 from support.backends import RESULT, ask, greeting, queues_of, runs, swift_flags, until_document, zaqar_flags
@@ -24,24 +22,18 @@ def lose(url, name):
     store.close()
 
 
-@pytest.fixture
-def sweeping(database_url):
-    def sweep(stoker, *words, check=True):
-        settings = {
-            f"STOKER_{flag.removeprefix('--').replace('-', '_').upper()}": value
-            for flag, value in zip(stoker.flags[::2], stoker.flags[1::2], strict=False)
-        }
-        stoker.environment.update(settings)
-        done = stoker.run("db", "sweep", "--state-dir", str(stoker.state_dir), *words, check=check)
-        lines = done.stderr.splitlines() + done.stdout.splitlines()
-        return [line for line in lines if not line.startswith("Database: ")]
-
-    return sweep
+def sweep(stoker, flags, *words, check=True):
+    """Run the command with these options of the server as settings, and return its lines."""
+    names = (f"STOKER_{flag.removeprefix('--').replace('-', '_').upper()}" for flag in flags[::2])
+    environment = {**stoker.environment, **dict(zip(names, flags[1::2], strict=True))}
+    words = ("db", "sweep", "--state-dir", str(stoker.state_dir), *words)
+    done = stoker.run(*words, check=check, environment=environment)
+    return [line for line in (done.stderr + done.stdout).splitlines() if not line.startswith("Database: ")]
 
 
-def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, database_url, sweeping):
-    with served(tmp_path, database=database_url) as stoker:
-        stoker.flags = ("--database", database_url)
+def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, database_url):
+    flags = ("--database", database_url)
+    with served(tmp_path, *flags) as stoker:
         for name in ("kept", "lost"):
             for metadata, signal in (("POLL_TEMP_URL", "TEMP_URL_SIGNAL"), ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")):
                 stoker.create_stack(f"{name}-{metadata[:1].lower()}", greeting(metadata, signal))
@@ -55,22 +47,21 @@ def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, datab
             queues = stoker.request("GET", "/messaging/v2/queues", headers=headers).body["queues"]
             return len(containers), len(queues)
 
-        assert sweeping(stoker) == [NOTHING]
+        assert sweep(stoker, flags) == [NOTHING]
         assert there() == (5, 5)
         lose(database_url, "lost-p")
         lose(database_url, "lost-z")
-        said = sweeping(stoker, "--dry-run")
+        said = sweep(stoker, flags, "--dry-run")
         assert said[-1] == "4 orphans would be removed"
         assert there() == (5, 5)
-        assert sweeping(stoker)[-1] == "4 orphans removed"
+        assert sweep(stoker, flags)[-1] == "4 orphans removed"
         assert there() == (3, 3)
-        assert sweeping(stoker) == [NOTHING]
+        assert sweep(stoker, flags) == [NOTHING]
 
 
-def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_url, swift, zaqar, sweeping):
+def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_url, swift, zaqar):
     flags = ("--database", database_url, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar))
     with served(tmp_path, *flags) as stoker:
-        stoker.flags = flags
         urls = {}
         for name in ("kept", "lost", "late"):
             stack = stoker.create_stack(f"{name}-o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
@@ -96,25 +87,23 @@ def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_
         stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 4)
         lose(database_url, "lost-o")
         lose(database_url, "lost-q")
-        assert sweeping(stoker, "--dry-run")[-1] == "6 orphans would be removed"
+        assert sweep(stoker, flags, "--dry-run")[-1] == "6 orphans would be removed"
         assert len(queues_of(zaqar, stoker.project)) == 4
-        assert sweeping(stoker)[-1] == "6 orphans removed"
+        assert sweep(stoker, flags)[-1] == "6 orphans removed"
         assert ask("HEAD", signal).status == 404
         assert len(queues_of(zaqar, stoker.project)) == 2
         assert ask("GET", urls["lost"][0]).status == ask("HEAD", urls["late"][1]).status == 404
         assert runs(ask("GET", urls["kept"][0]).body)
-        assert sweeping(stoker) == [NOTHING]
+        assert sweep(stoker, flags) == [NOTHING]
 
 
-def test_an_orphan_that_cannot_be_removed_is_reported_and_stays_listed(tmp_path, database_url, zaqar, sweeping):
+def test_an_orphan_that_cannot_be_removed_is_reported_and_stays_listed(tmp_path, database_url, zaqar):
     flags = ("--database", database_url, *zaqar_flags(zaqar))
     with served(tmp_path, *flags) as stoker:
-        stoker.flags = ("--database", database_url, "--messaging", "http://127.0.0.1:9")
         stoker.create_stack("lost", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
         stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 2)
         lose(database_url, "lost")
-        said = sweeping(stoker, check=False)
+        said = sweep(stoker, (*flags[:2], "--messaging", "http://127.0.0.1:9"), check=False)
         assert sum("not removed" in line for line in said) == 2
-        stoker.flags = flags
-        assert sweeping(stoker)[-1] == "2 orphans removed"
+        assert sweep(stoker, flags)[-1] == "2 orphans removed"
         assert queues_of(zaqar, stoker.project) == set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from itertools import pairwise
 
 import psycopg
@@ -31,16 +32,21 @@ def url(postgresql_server) -> Iterator[str]:
 
 
 @pytest.fixture
-def neighbors(url) -> Iterator[tuple[Store, Store]]:
+def open_store(url) -> Iterator[Callable[[], Store]]:
+    """Opens a store as a process does; all are closed in the end."""
+    with ExitStack() as stores:
+        yield lambda: stores.enter_context(closing(Store(url)))
+
+
+@pytest.fixture
+def neighbors(open_store) -> tuple[Store, Store]:
     """Two processes' stores on one database, which listen already."""
-    stores = Store(url), Store(url)
+    stores = open_store(), open_store()
     for store in stores:
         notified = Notified(store)
         store.start_listener()
         notified.wait((ALL, 0))
-    yield stores
-    for store in stores:
-        store.close()
+    return stores
 
 
 @pytest.fixture
@@ -141,12 +147,11 @@ def test_a_new_connection_first_sends_the_changes_that_wait(url):
     assert json.loads(first.payload)["changes"] == [["topic", 0]]
 
 
-def test_a_process_is_healthy_from_its_start_on(url, monkeypatch):
+def test_a_process_is_healthy_from_its_start_on(open_store, monkeypatch):
     monkeypatch.setattr(notifications, "_START", 60.0)
-    store = Store(url)
+    store = open_store()
     store.start_listener()
     store.check_notifications()
-    store.close()
 
 
 def test_a_subscriber_that_fails_learns_of_any_change_and_affects_no_other_and_no_transaction(neighbors):
@@ -180,22 +185,18 @@ def test_a_payload_of_another_program_counts_as_a_change_of_everything(neighbors
     notified.wait(("after", 0))
 
 
-def test_a_process_killed_before_it_notifies_leaves_no_cache_outdated(url, hurried):
+def test_a_process_killed_before_it_notifies_leaves_no_cache_outdated(open_store, hurried):
     """It committed, and its sender never sends: each process that knew of it takes everything as changed."""
-    killed, there = Store(url), Store(url)
-    try:
-        notified = Notified(there)
-        there.start_listener()
-        killed.start_listener()
-        # Both were there for long: the listener has said ALL for its start and once more.
-        notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
-        stop_sender(killed.notifications.sender)
-        killed.write(lambda tx: tx.bump_document("server"))
-        notified.wait_for(lambda: notified.all.count((ALL, 0)) == 3)
-        assert server_topic("server") not in dict(notified.all)
-    finally:
-        there.close()
-        killed.close()
+    killed, there = open_store(), open_store()
+    notified = Notified(there)
+    there.start_listener()
+    killed.start_listener()
+    # Both were there for long: the listener has said ALL for its start and once more.
+    notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
+    stop_sender(killed.notifications.sender)
+    killed.write(lambda tx: tx.bump_document("server"))
+    notified.wait_for(lambda: notified.all.count((ALL, 0)) == 3)
+    assert server_topic("server") not in dict(notified.all)
 
 
 def stop_sender(sender: NotificationSender) -> None:
@@ -203,43 +204,37 @@ def stop_sender(sender: NotificationSender) -> None:
     sender._send_pending = lambda *_: sender._stopping  # type: ignore[method-assign]  # its thread goes on
 
 
-def test_a_process_that_stops_regularly_clears_no_cache(url, hurried):
-    stopped, killed, there = Store(url), Store(url), Store(url)
-    try:
-        notified = Notified(there)
-        there.start_listener()
-        stopped.start_listener()
-        killed.start_listener()
-        notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
-        with capture_logs() as entries:
-            stopped.write(lambda tx: tx.notify("last"))
-            stopped.close()
-            notified.wait(("last", 0))
-            killed.write(lambda tx: tx.notify("later"))
-            notified.wait(("later", 0))
-            stop_sender(killed.notifications.sender)
-            # The fence: the loss of a process that sent later is noticed.
-            notified.wait_for(lambda: killed.notifications.sender.id in lost_senders(entries))
-        assert lost_senders(entries) == [killed.notifications.sender.id]
-        assert notified.all.count((ALL, 0)) == 3
-    finally:
-        there.close()
-        killed.close()
+def test_a_process_that_stops_regularly_clears_no_cache(open_store, hurried):
+    stopped, killed, there = (open_store() for _ in range(3))
+    notified = Notified(there)
+    for store in (there, stopped, killed):
+        store.start_listener()
+    notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
+    with capture_logs() as entries:
+        stopped.write(lambda tx: tx.notify("last"))
+        stopped.close()
+        notified.wait(("last", 0))
+        killed.write(lambda tx: tx.notify("later"))
+        notified.wait(("later", 0))
+        stop_sender(killed.notifications.sender)
+        # The fence: the loss of a process that sent later is noticed.
+        notified.wait_for(lambda: killed.notifications.sender.id in lost_senders(entries))
+    assert lost_senders(entries) == [killed.notifications.sender.id]
+    assert notified.all.count((ALL, 0)) == 3
 
 
 def lost_senders(entries: list) -> list[str]:
     return [entry["sender"] for entry in list(entries) if entry["event"] == "notification_sender.lost"]
 
 
-def test_a_program_that_only_writes_notifies_before_it_ends(url):
-    serving, program = Store(url), Store(url)
+def test_a_program_that_only_writes_notifies_before_it_ends(open_store):
+    serving, program = open_store(), open_store()
     notified = Notified(serving)
     serving.start_listener()
     notified.wait((ALL, 0))
     program.write(lambda tx: tx.notify("topic"))
     program.close()
     notified.wait(("topic", 0))
-    serving.close()
 
 
 def problem_of(store: Store) -> str:
@@ -250,8 +245,8 @@ def problem_of(store: Store) -> str:
     return ""
 
 
-def test_a_listener_reports_a_lost_database_and_recovers(url, postgresql_server):
-    store = Store(url)
+def test_a_listener_reports_a_lost_database_and_recovers(url, open_store, postgresql_server):
+    store = open_store()
     notified = Notified(store)
     store.start_listener()
     notified.wait((ALL, 0))
@@ -263,4 +258,3 @@ def test_a_listener_reports_a_lost_database_and_recovers(url, postgresql_server)
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     notified.wait_for(lambda: not problem_of(store))
     notified.wait_for(lambda: notified.all.count((ALL, 0)) >= 2)
-    store.close()

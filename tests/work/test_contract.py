@@ -48,10 +48,22 @@ class Heard:
 
 
 @pytest.fixture
-def work(store: Store) -> Iterator[Work]:
-    opened = Work(store)
-    yield opened
-    opened.stop()
+def open_work(store: Store) -> Iterator[Callable[[], Work]]:
+    """Opens a queue as a process does; all are stopped in the end."""
+    opened: list[Work] = []
+
+    def open_one() -> Work:
+        opened.append(Work(store))
+        return opened[-1]
+
+    yield open_one
+    for work in opened:
+        work.stop()
+
+
+@pytest.fixture
+def work(open_work: Callable[[], Work]) -> Work:
+    return open_work()
 
 
 @pytest.fixture
@@ -82,9 +94,9 @@ def test_a_job_runs_with_its_arguments_and_is_removed(store, started, heard):
     until(lambda: count_jobs(store) == 0)
 
 
-def test_a_job_committed_while_the_last_thread_is_taken_is_announced(store, monkeypatch):
+def test_a_job_committed_while_the_last_thread_is_taken_is_announced(store, work, monkeypatch):
     """Another process may have a free thread, and the transaction of the job saw one in this process."""
-    work, announced, blocked, end = Work(store), threading.Event(), threading.Event(), threading.Event()
+    announced, blocked, end = threading.Event(), threading.Event(), threading.Event()
     store.notifier.subscribe(lambda topics: announced.set() if JOBS_TOPIC in topics else None)
     work.register("k", lambda args: (blocked.set(), end.wait(60)), threads=1)
     take = jobs.take
@@ -103,7 +115,6 @@ def test_a_job_committed_while_the_last_thread_is_taken_is_announced(store, monk
         assert announced.wait(60)
     finally:
         end.set()
-        work.stop()
 
 
 def test_a_rolled_back_transaction_leaves_no_job(store, started, heard):
@@ -119,20 +130,12 @@ def test_a_rolled_back_transaction_leaves_no_job(store, started, heard):
     assert count_jobs(store) <= 1
 
 
-def test_a_job_does_not_begin_before_its_time(store, work):
-    began: list[datetime] = []
-    done = threading.Event()
-
-    def note(_: Args) -> None:
-        began.append(datetime.now(UTC))
-        done.set()
-
-    work.register("k", note)
+def test_a_job_does_not_begin_before_its_time(store, work, heard):
+    work.register("k", lambda _: heard({"n": datetime.now(UTC)}))
     work.start()
     at = later(1.2)
     defer(store, work, 1, at=at)
-    assert done.wait(60)
-    assert began[0] >= at
+    assert heard.wait(1)[0] >= at
 
 
 def test_a_distant_deadline_delays_no_other_job(store, started, heard):
@@ -278,9 +281,9 @@ def test_a_failing_job_does_not_delay_a_newer_one_of_the_same_key(store, work, h
     until(lambda: "good" in heard.calls)
 
 
-def test_jobs_of_an_unregistered_kind_are_kept(store, heard):
+def test_jobs_of_an_unregistered_kind_are_kept(store, open_work, heard):
     """As when another process, or the next version, does that kind."""
-    first = Work(store)
+    first, second = open_work(), open_work()
     first.register("k", heard)
     first.start()
     defer(store, first, "foreign", kind="foreign")
@@ -288,13 +291,9 @@ def test_jobs_of_an_unregistered_kind_are_kept(store, heard):
         defer(store, first, "own", key=str(n))
         heard.wait(n + 1)
     first.stop()
-    second = Work(store)
     second.register("foreign", heard)
     second.start()
-    try:
-        assert heard.wait(4) == ["own", "own", "own", "foreign"]
-    finally:
-        second.stop()
+    assert heard.wait(4) == ["own", "own", "own", "foreign"]
 
 
 def test_a_job_may_defer_jobs_and_write(store, work, heard):
@@ -330,7 +329,7 @@ def test_stopping_without_a_start_is_harmless(work):
     work.stop()
 
 
-def test_no_worker_survives_a_stop(store, work, heard):
+def test_no_worker_survives_a_stop(store, work, open_work, heard):
     before = set(threading.enumerate())
     work.register("k", heard)
     work.start()
@@ -341,14 +340,10 @@ def test_no_worker_survives_a_stop(store, work, heard):
         thread.name for thread in threading.enumerate() if thread not in before and "stoker-job" in thread.name
     ] == []
     defer(store, work, 2)
-    heir_heard = Heard()
-    heir = Work(store)
+    heir, heir_heard = open_work(), Heard()
     heir.register("k", heir_heard)
     heir.start()
-    try:
-        assert heir_heard.wait(1) == [2]
-    finally:
-        heir.stop()
+    assert heir_heard.wait(1) == [2]
     assert heard.calls == [1]
 
 
