@@ -39,7 +39,7 @@ volume_type               Cinder's ``volume_type`` with ``is_public``; ``stoker:
                           projects that may use it.
 volume_encryption         Cinder's ``encryption``, with ``volume_type``.
 image                     Glance's body; ``stoker:location`` is the URL that Glance downloads.
-container                 ``name``; ``headers``; ``stoker:purge_on_delete``.
+container                 ``name``; ``headers``, in lower case; ``stoker:purge_on_delete``.
 secret                    Barbican's body.
 ========================= ==============================================================================================
 
@@ -52,8 +52,8 @@ server). The ``arguments`` of DELETE_SNAPSHOT have ``snapshot_image_id`` or ``ba
 Further keys that resource types write: ``stoker:rebuilds`` of a server is the number of rebuilds that changes of its
 user data require; a driver rebuilds the server if ``observed`` has a lower number (0 if it has none), and then stores
 the number there. ``stoker:dhcp_agent_ids`` of a network and ``stoker:l3_agent_ids`` of a router are lists of agents.
-``stoker:account_headers`` of a container are headers of the account. ``stoker:members`` and ``stoker:active`` of an
-image are the projects that share it, and whether it is activated.
+``stoker:account_headers`` of a container are headers of the account, in lower case. ``stoker:members`` and
+``stoker:active`` of an image are the projects that share it, and whether it is activated.
 
 Types of EC2 refer to other objects than Neutron: ``stoker:server_id`` of a floating IP or an association stands for
 ``port_id`` (the first port of the server), and ``stoker:external_network`` of a floating IP for ``floating_network_id``

@@ -41,7 +41,8 @@ class Caller:
     user_name: str
     project_id: str | None
     roles: Mapping[str, str]
-    methods: frozenset[str]
+    #: Whether the login is not the user's own.
+    is_delegated: bool
     #: The name of the application credential of the login.
     credential_name: str | None
     #: The application credential may create neither trusts nor application credentials.
@@ -50,11 +51,6 @@ class Caller:
     trust_id: str | None
     #: keystoneauth's description of the token.
     access: Any = field(repr=False)
-
-    @property
-    def is_delegated(self) -> bool:
-        """Whether the login is not the user's own."""
-        return bool(self.methods & _DELEGATED)
 
 
 class KeystoneLogin:
@@ -121,7 +117,7 @@ class KeystoneLogin:
                 user_name=body["user"]["name"],
                 project_id=(body.get("project") or {}).get("id"),
                 roles={role["name"].lower(): role["id"] for role in body.get("roles") or ()},
-                methods=frozenset(body.get("methods") or ()),
+                is_delegated=not _DELEGATED.isdisjoint(body.get("methods") or ()),
                 credential_name=credential.get("name"),
                 is_restricted=bool(credential.get("restricted")),
                 trust_id=(body.get("OS-TRUST:trust") or {}).get("id"),

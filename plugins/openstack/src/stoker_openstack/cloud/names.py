@@ -70,28 +70,11 @@ class NameResolver:
             self._known.put((kind, name), (id, time.monotonic() + _REMEMBERED))
         return id
 
-    def resolve_references(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a body with ids in place of names. Raises CloudFailure for names without an object."""
-        resolved: dict[str, Any] = {}
-        for key, value in body.items():
-            kind = _REFERENCES.get(key)
-            if kind and isinstance(value, str) and value:
-                resolved[key] = self.resolve(kind, value)
-            elif kind and isinstance(value, (list, tuple)):
-                resolved[key] = [self.resolve(kind, str(item)) for item in value]
-            elif key in _NESTED and isinstance(value, Mapping):
-                resolved[key] = self.resolve_references(value)
-            elif key in _NESTED and isinstance(value, (list, tuple)):
-                resolved[key] = [self.resolve_references(item) for item in value]
-            else:
-                resolved[key] = value
-        return resolved
-
     def resolve_body(self, specification: Mapping[str, Any]) -> dict[str, Any]:
         """
-        Return the body of a request to Neutron with ids in place of names and of indirect references.
+        Return the body of a request with ids in place of names and of indirect references.
 
-        Raises CloudFailure.
+        Raises CloudFailure for names without an object.
         """
         body = body_of(specification)
         if server := specification.get("stoker:server_id"):
@@ -99,7 +82,14 @@ class NameResolver:
         if specification.get("stoker:external_network") and not body.get("floating_network_id"):
             problem = "The cloud has no external network."
             body["floating_network_id"] = self._first("network", problem, **{"router:external": "true"})
-        return self.resolve_references(body)
+        return {key: self._resolve_value(key, value) for key, value in body.items()}
+
+    def _resolve_value(self, key: str, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [self._resolve_value(key, item) for item in value]
+        if isinstance(value, Mapping) and key in _NESTED:
+            return self.resolve_body(value)
+        return self.resolve(_REFERENCES[key], value) if value and key in _REFERENCES else value
 
     def _first(self, kind: str, problem: str, **query: Any) -> str:
         matches = NOUNS[kind].list(self._client, query)

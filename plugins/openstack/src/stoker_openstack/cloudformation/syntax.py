@@ -71,7 +71,7 @@ def in_hot_words(document: Mapping[str, Any]) -> dict[str, Any]:
 
     def calls(value: Any, *path: str) -> Any:
         try:
-            return rewrite(value, resources, sections[_MAPPINGS])
+            return rewrite(value, resources, mappings=sections[_MAPPINGS])
         except StackValidationFailed as error:
             raise flaw(path, error.message) from None
 
@@ -146,7 +146,9 @@ ZONES = ["nova"]
 _CONDITIONS = {"Fn::If": "if", "Fn::Equals": "equals", "Fn::And": "and", "Fn::Or": "or"}
 
 
-def rewrite(value: Any, resources: Collection[str], mappings: Mapping[str, Any] | None, version: str = "") -> Any:
+def rewrite(
+    value: Any, resources: Collection[str], version: str = "", mappings: Mapping[str, Any] | None = None
+) -> Any:
     """
     Translate each foreign call in ``value`` to HOT, innermost first.
 
@@ -154,7 +156,7 @@ def rewrite(value: Any, resources: Collection[str], mappings: Mapping[str, Any] 
     StackValidationFailed.
     """
     if isinstance(value, list):
-        return [rewrite(item, resources, mappings, version) for item in value]
+        return [rewrite(item, resources, version, mappings) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -162,8 +164,8 @@ def rewrite(value: Any, resources: Collection[str], mappings: Mapping[str, Any] 
         if name == LITERAL:
             return value
         if name in REPLACED and (mappings is not None or version < (REPLACED[name].until or "")):
-            return _call(name, rewrite(argument, resources, mappings, version), resources, mappings or {})
-    return {key: rewrite(part, resources, mappings, version) for key, part in value.items()}
+            return _call(name, rewrite(argument, resources, version, mappings), resources, mappings or {})
+    return {key: rewrite(part, resources, version, mappings) for key, part in value.items()}
 
 
 def _call(name: str, argument: Any, resources: Collection[str], mappings: Mapping[str, Any]) -> Any:
@@ -246,10 +248,6 @@ _WORDS: Mapping[str, Callable[[Any], Any]] = {
 _HOT = ("get_param", "get_resource", "get_attr", "list_join", "str_replace", "resource_facade")
 
 
-def _replace_in_hot(value: Any, resources: Collection[str], version: str) -> Any:
-    return rewrite(value, resources, None, version)
-
-
 SYNTAX = Syntax(
     versions=VERSIONS,
     translate=in_hot_words,
@@ -257,6 +255,6 @@ SYNTAX = Syntax(
     calls=frozenset((*_HOT, *(function.name for function in FUNCTIONS))),
     functions=FUNCTIONS,
     replaced=REPLACED,
-    replace_in_hot=_replace_in_hot,
+    replace_in_hot=rewrite,
     replaces_until=REPLACED_UNTIL,
 )

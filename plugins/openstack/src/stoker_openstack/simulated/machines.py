@@ -110,10 +110,8 @@ def _encryption(project: Project, wanted: CloudObject) -> dict[str, Any]:
 
 
 def _container(project: Project, wanted: CloudObject) -> Mapping[str, Any]:
-    headers = {name.lower(): value for name, value in wanted.specification["headers"].items()}
-    operations.create_container(project.tx, project.id, wanted.name, headers)
-    account = {name.lower(): value for name, value in wanted.specification["stoker:account_headers"].items()}
-    if account:
+    operations.create_container(project.tx, project.id, wanted.name, wanted.specification["headers"])
+    if account := wanted.specification["stoker:account_headers"]:
         operations.change_account(project.tx, project.id, account)
     return _observe_container(project, wanted)
 

@@ -6,14 +6,13 @@ A ``Member`` states under which key a property becomes a member of the request t
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import LONGEST_NAME, Properties, ResourceFailure
-from stoker.resources.properties import Property
+from stoker.resources.properties import Kind, Property
 from stoker_openstack.model import OWN_PREFIX
 
 
@@ -23,29 +22,21 @@ class Member(Property, frozen=True, kw_only=True):
     key: str | None = ""
 
 
-def text(description: str, **options: Any) -> Property:
-    """Return the schema of a string property."""
-    return Member(kind="string", description=description, **options)
+def _schema_of(kind: Kind) -> Callable[..., Property]:
+    """Return the function that makes the schemas of a kind, of a description and other members of ``Member``."""
+
+    def create(description: str, **options: Any) -> Property:
+        return Member(kind=kind, description=description, **options)
+
+    return create
+
+
+text, flag, integer, mapping = (_schema_of("string"), _schema_of("boolean"), _schema_of("integer"), _schema_of("map"))
 
 
 def object_name(description: str = "Name; by default stack, resource and a short id.", **options: Any) -> Property:
     """Return the schema of the name of an object. No service has longer ones."""
     return text(description, longest=LONGEST_NAME, **options)
-
-
-def flag(description: str, **options: Any) -> Property:
-    """Return the schema of a boolean property."""
-    return Member(kind="boolean", description=description, **options)
-
-
-def integer(description: str, **options: Any) -> Property:
-    """Return the schema of an integer property."""
-    return Member(kind="integer", description=description, **options)
-
-
-def mapping(description: str, **options: Any) -> Property:
-    """Return the schema of a map."""
-    return Member(kind="map", description=description, **options)
 
 
 def reference(name: str, description: str, former: str = "", **options: Any) -> dict[str, Property]:
@@ -123,21 +114,12 @@ def refuse_several(values: Mapping[str, Any]) -> None:
         raise StackValidationFailed(f"Cannot define the following properties at the same time: {', '.join(names)}.")
 
 
-def check_address(path: str, value: Any) -> None:
+def check_form(path: str, value: Any, parse: Callable[[Any], Any], problem: str) -> None:
     """
-    Check a property, unless its value is unknown. ``path`` names it in errors.
+    Check a property, which ``path`` names in errors, unless its value is unknown.
 
-    Raises StackValidationFailed, with Heat's text, if the value is no IP address.
+    Raises StackValidationFailed, with Heat's text, if ``parse`` raises ValueError.
     """
-    _check(path, value, ipaddress.ip_address, "Invalid IP address")
-
-
-def check_network(path: str, value: Any) -> None:
-    """Do the same as ``check_address`` for a network in CIDR notation."""
-    _check(path, value, ipaddress.ip_network, "Invalid net cidr")
-
-
-def _check(path: str, value: Any, parse: Callable[[Any], Any], problem: str) -> None:
     if value is UNKNOWN:
         return
     try:

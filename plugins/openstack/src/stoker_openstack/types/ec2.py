@@ -23,7 +23,7 @@ from stoker.resources.properties import Property
 from stoker.types.user_data import HEAT_CFNTOOLS
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import flag, integer, is_known, mapping, maps, text, texts
+from stoker_openstack.types.cloud_properties import flag, integer, is_known, mapping, maps, members, text, texts
 from stoker_openstack.types.nova_server import NovaServer
 from stoker_openstack.types.nova_server_schema import PROPERTIES as SERVER_PROPERTIES
 
@@ -39,38 +39,24 @@ def _tags_of(properties: Properties) -> dict[str, str]:
 #: The schema of a name with its value.
 _PAIR = {"Key": text("Name.", required=True), "Value": text("Value.", required=True)}
 _TAGS = maps("Tags, stored as metadata.", _PAIR, key=None)
-_RULES = maps(
-    "Rules of permitted traffic.",
-    {
-        "CidrIp": text("Addresses of the other end, as CIDR."),
-        "FromPort": text("Lowest port, or type of ICMP."),
-        "ToPort": text("Highest port, or code of ICMP."),
-        "IpProtocol": text("Name or number of the protocol; -1 means all."),
-        "SourceSecurityGroupId": text("Security group of the other end."),
-        "SourceSecurityGroupName": text("The same, by name."),
-        "SourceSecurityGroupOwnerId": text("Not implemented."),
-    },
-    default=[],
-    update_allowed=True,
-)
+_RULE = {
+    "CidrIp": text("Addresses of the other end, as CIDR.", key="remote_ip_prefix"),
+    "FromPort": text("Lowest port, or type of ICMP.", key="port_range_min"),
+    "ToPort": text("Highest port, or code of ICMP.", key="port_range_max"),
+    "IpProtocol": text("Name or number of the protocol; -1 means all.", key="protocol"),
+    "SourceSecurityGroupId": text("Security group of the other end.", key="remote_group_id"),
+    "SourceSecurityGroupName": text("The same, by name.", key="remote_group_id"),
+    "SourceSecurityGroupOwnerId": text("Not implemented.", key=None),
+}
+_RULES = maps("Rules of permitted traffic.", _RULE, default=[], update_allowed=True)
 
 
 def _rule(direction: str, rule: Properties) -> dict[str, Any]:
-    group = rule["SourceSecurityGroupId"] or rule["SourceSecurityGroupName"]
-    members = {
-        "direction": direction,
-        "ethertype": "IPv4",
-        "protocol": None if rule["IpProtocol"] in _ALL else rule["IpProtocol"],
-        "port_range_min": _port(rule["FromPort"]),
-        "port_range_max": _port(rule["ToPort"]),
-        "remote_ip_prefix": rule["CidrIp"],
-        "remote_group_id": group,
-    }
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def _port(value: str | None) -> int | None:
-    return None if value is None or value in _ALL else int(value)
+    specified = {key: value for key, value in members(_RULE, rule).items() if value not in _ALL}
+    for key in ("port_range_min", "port_range_max"):
+        if key in specified:
+            specified[key] = int(specified[key])
+    return {"direction": direction, "ethertype": "IPv4", **specified}
 
 
 def _not_implemented(*names: str) -> Mapping[str, Property]:
@@ -224,10 +210,10 @@ def _networks(properties: Properties) -> list[dict[str, Any]] | None:
     if properties.get("NetworkInterfaces"):
         interfaces = properties["NetworkInterfaces"]
         ports = [item["NetworkInterfaceId"] if isinstance(item, Mapping) else item for item in interfaces]
-        return [{**_EMPTY_NETWORK, "port": port} for port in ports]
+        return [{"port": port} for port in ports]
     if properties.get("SubnetId"):
         address = properties.get("PrivateIpAddress")
-        return [{**_EMPTY_NETWORK, "subnet": properties["SubnetId"], "fixed_ip": address}]
+        return [{"subnet": properties["SubnetId"], "fixed_ip": address}]
     return None
 
 
@@ -237,7 +223,6 @@ def _devices(properties: Properties) -> list[dict[str, Any]] | None:
         disk = device["Ebs"] or {}
         devices.append(
             {
-                **_EMPTY_DEVICE,
                 "device_name": device["DeviceName"],
                 "snapshot_id": disk.get("SnapshotId"),
                 "volume_size": disk.get("VolumeSize"),
@@ -245,18 +230,8 @@ def _devices(properties: Properties) -> list[dict[str, Any]] | None:
             }
         )
     for volume in properties.get("Volumes") or ():
-        devices.append({**_EMPTY_DEVICE, "device_name": volume["Device"], "volume_id": volume["VolumeId"]})
+        devices.append({"device_name": volume["Device"], "volume_id": volume["VolumeId"]})
     return devices or None
-
-
-def _empty(name: str) -> dict[str, Any]:
-    """Return an entry of a list property of OS::Nova::Server with all members at their defaults."""
-    each = SERVER_PROPERTIES[name].each
-    assert each is not None
-    return {key: schema.default for key, schema in (each.schema or {}).items()}
-
-
-_EMPTY_NETWORK, _EMPTY_DEVICE = _empty("networks"), _empty("block_device_mapping_v2")
 
 
 def _server_of(resource: Resource) -> Resource:

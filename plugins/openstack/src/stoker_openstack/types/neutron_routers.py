@@ -5,6 +5,7 @@ to ports, their associations, and the forwarding of single ports.
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,8 +18,7 @@ from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import (
-    check_address,
-    check_network,
+    check_form,
     flag,
     integer,
     mapping,
@@ -31,6 +31,8 @@ from stoker_openstack.types.cloud_properties import (
     texts,
 )
 from stoker_openstack.types.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS
+
+_NO_ADDRESS = "Invalid IP address"
 
 
 class NeutronRouter(CloudType):
@@ -153,8 +155,8 @@ class NeutronExtraRouteSet(CloudType):
         routes = properties["routes"]
         for index, route in enumerate(routes if isinstance(routes, list) else ()):
             if route is not UNKNOWN:
-                check_network(f"routes[{index}].destination", route["destination"])
-                check_address(f"routes[{index}].nexthop", route["nexthop"])
+                check_form(f"routes[{index}].destination", route["destination"], ip_network, "Invalid net cidr")
+                check_form(f"routes[{index}].nexthop", route["nexthop"], ip_address, _NO_ADDRESS)
 
 
 _PROTOCOLS = ("tcp", "udp", "icmp", "icmp6", "sctp", "dccp")
@@ -231,4 +233,4 @@ class NeutronFloatingIpPortForward(CloudType):
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for an internal address that is none."""
-        check_address("internal_ip_address", properties["internal_ip_address"])
+        check_form("internal_ip_address", properties["internal_ip_address"], ip_address, _NO_ADDRESS)

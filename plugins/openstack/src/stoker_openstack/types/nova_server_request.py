@@ -56,7 +56,7 @@ def boots_from_volume(properties: Properties) -> bool:
     older = properties["block_device_mapping"] or ()
     newer = properties["block_device_mapping_v2"] or ()
     return any(str(device["device_name"]).endswith("vda") for device in older) or any(
-        device["boot_index"] == 0 or len(newer) == 1 for device in newer
+        device.get("boot_index") == 0 or len(newer) == 1 for device in newer
     )
 
 
@@ -107,13 +107,13 @@ def _known(entries: Any) -> Iterable[Properties]:
 def _networks(entries: list[Properties] | None) -> Mapping[str, Any]:
     if not entries:
         return {}
-    if entries[0]["allocate_network"] is not None:
+    if entries[0].get("allocate_network") is not None:
         return {"networks": entries[0]["allocate_network"]}
     return {"networks": [_network(entry) for entry in entries]}
 
 
 def _network(entry: Properties) -> dict[str, Any]:
-    specified, extra = members(NETWORK, entry), entry["port_extra_properties"]
+    specified, extra = members(NETWORK, entry), entry.get("port_extra_properties")
     if extra:
         port = adjust_port(members(EXTRA_PROPERTIES, extra), extra)
         specified["port_extra_properties"] = {**port, **value_specs(extra)}
@@ -136,8 +136,8 @@ def _older_device(device: Properties) -> dict[str, Any]:
 
 def _device(device: Properties) -> dict[str, Any]:
     specified = {**members(DEVICE, device), **_source(device)}
-    size, form = device["ephemeral_size"], device["ephemeral_format"]
-    if device["swap_size"] is not None:
+    size, form = device.get("ephemeral_size"), device.get("ephemeral_format")
+    if device.get("swap_size") is not None:
         specified |= {"volume_size": device["swap_size"], "guest_format": "swap", "destination_type": "local"}
     elif size is not None or form is not None:
         local = {"volume_size": size, "guest_format": form}

@@ -157,15 +157,12 @@ class SwiftContainer(CloudType):
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        headers = {
-            name: properties[name] for name in ("X-Container-Read", "X-Container-Write") if properties[name] is not None
-        }
-        headers |= {f"X-Container-Meta-{name}": str(value) for name, value in properties["X-Container-Meta"].items()}
-        account = {f"X-Account-Meta-{name}": str(value) for name, value in properties["X-Account-Meta"].items()}
+        names = ("X-Container-Read", "X-Container-Write")
+        headers = {name.lower(): properties[name] for name in names if properties[name] is not None}
         return {
             "name": properties["name"] or physical_name(context, resource),
-            "headers": headers,
-            "stoker:account_headers": account,
+            "headers": {**headers, **_metadata(properties, "X-Container-Meta")},
+            "stoker:account_headers": _metadata(properties, "X-Account-Meta"),
             "stoker:purge_on_delete": properties["PurgeOnDelete"],
         }
 
@@ -179,6 +176,10 @@ class SwiftContainer(CloudType):
         if name == "DomainName":
             return urlsplit(url).hostname or ""
         return url if name == "WebsiteURL" else url.rpartition("/")[0]
+
+
+def _metadata(properties: Properties, name: str) -> dict[str, str]:
+    return {f"{name}-{key}".lower(): str(value) for key, value in properties[name].items()}
 
 
 class BarbicanSecret(CloudType):

@@ -50,7 +50,7 @@ class VolumeDriver(Driver):
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         if run.specification.get("stoker:backup_id"):
             return VOLUME_BACKUPS.create_volume(run)
-        volume = run.names.resolve_references(members_of(run.specification))
+        volume = members_of(run.names.resolve_body(run.specification))
         volume["metadata"] = {**texts_of(volume.get("metadata")), **run.marker.metadata}
         hints = run.specification.get("stoker:scheduler_hints")
         beside = {"OS-SCH-HNT:scheduler_hints": hints} if hints else {}

@@ -191,7 +191,7 @@ def _desired_rule(run: Run, rule: Mapping[str, Any]) -> dict[str, Any]:
     body = {key: value for key, value in rule.items() if value is not None}
     if body.get("remote_group_id") == _SELF:
         body["remote_group_id"] = run.external_id
-    return {"direction": "ingress", "ethertype": "IPv4", **run.names.resolve_references(body)}
+    return {"direction": "ingress", "ethertype": "IPv4", **run.names.resolve_body(body)}
 
 
 def _is_rule(desired: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:

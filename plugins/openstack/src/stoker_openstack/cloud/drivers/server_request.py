@@ -171,8 +171,7 @@ def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list
     address = {key: value for key, value in address.items() if value}
     if address:
         body["fixed_ips"] = [address]
-    body |= run.names.resolve_references(dict(entry.get("port_extra_properties") or {}))
-    body = run.names.resolve_references(body)
+    body = run.names.resolve_body({**body, **(entry.get("port_extra_properties") or {})})
     body["network_id"] = _network_of(run, entry, body)
     if run.specification.get("security_groups"):
         body.setdefault("security_groups", security_groups(run))

@@ -19,7 +19,6 @@ from stoker_openstack.cloud.drivers.base import (
     await_stable,
     differences,
     members_of,
-    texts_of,
 )
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -130,7 +129,7 @@ class ContainerDriver(Driver):
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         if differences(_headers(run), observed):
             _put(run, run.external_id)
-        if account := texts_of(run.specification.get("stoker:account_headers")):
+        if account := run.specification["stoker:account_headers"]:
             run.client.request(OBJECT_STORE, "POST", "", headers=account)
         return Done(_head(run, run.external_id))
 
@@ -148,8 +147,7 @@ def _path(name: str) -> str:
 
 
 def _headers(run: Run) -> dict[str, str]:
-    headers = {**texts_of(run.specification.get("headers")), _MARKER: run.marker.text}
-    return {name.lower(): value for name, value in headers.items()}
+    return {**run.specification["headers"], _MARKER: run.marker.text}
 
 
 def _put(run: Run, name: str) -> None:
