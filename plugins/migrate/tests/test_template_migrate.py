@@ -47,7 +47,7 @@ def load(text: str) -> dict:
 
 
 def texts_of(migration: Migration, change: str) -> dict[str, str]:
-    return {row["part"]: row["text"] for row in migration.report.rows() if row["change"] == change}
+    return {row["part"]: row["text"] for row in migration.report.rows if row["change"] == change}
 
 
 def test_everything_else_stays_as_it_was(migrate):
@@ -72,7 +72,7 @@ def test_everything_else_stays_as_it_was(migrate):
     """
     migration, _ = migrate(app=kept)
     assert migration.template.text == HEAD + textwrap.dedent(kept)
-    assert migration.report.rows() == []
+    assert migration.report.rows == []
 
 
 def test_comments_go_with_their_resources(migrate):

@@ -12,6 +12,7 @@ import click
 from stoker_client.cli._output import Output, echo, emit_list, explaining_write_errors, list_options
 from stoker_client.errors import BadInput
 from stoker_migrate.template.files import migrate_files
+from stoker_migrate.template.parts import Change
 
 
 @click.command("migrate", help=__doc__)
@@ -28,9 +29,10 @@ def command(
     migration = migrate_files(template, environments)
     if output_file is not None:
         _write(migration.place(output_file), force=force)
-    emit_list(output, migration.report.rows(), ("file", "part", "change", "text"))
-    if warnings := migration.report.warnings:
-        echo(f"{len(warnings)} parts need your attention: see the warnings.", err=True)
+    rows = migration.report.rows
+    emit_list(output, rows, ("file", "part", "change", "text"))
+    if warnings := sum(row["change"] == Change.WARNING for row in rows):
+        echo(f"{warnings} parts need your attention: see the warnings.", err=True)
 
 
 def _write(files: Mapping[Path, str], *, force: bool) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker_migrate.template.parameters import AddedParameters
-from stoker_migrate.template.parts import Change, NewParameter, Part, TemplateContext
+from stoker_migrate.template.parts import Change, Interface, NewParameter, Part, TemplateContext
 from stoker_migrate.template.references import References
 from stoker_migrate.template.source_text import SourceText, mapping_at
 from stoker_migrate.template.types import CONFIGS, DEPLOYMENTS, SERVER, SERVER_PROPERTIES
@@ -19,13 +18,12 @@ class ServerMigration:
     """The migration of the servers of one template."""
 
     def __init__(
-        self, source: SourceText, context: TemplateContext, references: References, parameters: AddedParameters
+        self, source: SourceText, context: TemplateContext, references: References, interface: Interface
     ) -> None:
-        """``parameters`` collects the new parameters of the template."""
         self._source = source
         self._context = context
         self._references = references
-        self._parameters = parameters
+        self._interface = interface
         self._resources: Mapping[str, Any] = source.data["resources"]
         self._boot = BootScriptFinder(self._resources, context.read)
         #: The deployments of boot scripts, by the server's resource.
@@ -56,9 +54,8 @@ class ServerMigration:
         what = f"Beginning of the names of the enrolled servers of {part.name}; a dash and the index follow."
         one = f"Name of the enrolled server that replaces {part.name}."
         description = what if part.is_group else one
-        parameter = self._parameters.add(
-            NewParameter(f"{part.name}_server", description, is_server_name=True), self._context
-        )
+        new = NewParameter(f"{part.name}_server", description, is_server_name=True)
+        parameter = self._interface.add(new, self._context)
         value = server_name(parameter, part.index)
         if part.properties:
             self._source.add((*part.path, "properties"), "name", value)

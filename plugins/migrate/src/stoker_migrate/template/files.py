@@ -116,9 +116,9 @@ def _migrate_environment(url: str, title: str, text: str, interface: Interface, 
         if name not in NOT_FILES and isinstance(target, str) and is_infrastructure(target):
             source.remove(("resource_registry", name))
             report.add(title, f"resource_registry.{name}", Change.DROPPED, f"the type {target} needs a cloud")
-    needed = [new.name for new in interface.added.values() if not new.is_optional]
-    if needed:
-        report.add(title, "parameters", Change.WARNING, f"set the new parameters {', '.join(needed)}")
+    if interface.needed:
+        names = ", ".join(new.name for new in interface.needed)
+        report.add(title, "parameters", Change.WARNING, f"set the new parameters {names}")
     return Migrated(url, source.render())
 
 

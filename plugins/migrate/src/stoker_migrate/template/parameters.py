@@ -13,29 +13,6 @@ from stoker_migrate.template.source_text import SourceText
 _CLOUD_CONSTRAINTS = ("nova.", "neutron.", "glance.", "cinder.", "keystone.", "barbican.", "trove.", "designate.")
 
 
-class AddedParameters:
-    """The new parameters of one template."""
-
-    def __init__(self, existing: Mapping[str, Any]) -> None:
-        """``existing``: the parameters of the template."""
-        self._existing = existing
-        self.added: dict[str, NewParameter] = {}
-
-    def add(self, parameter: NewParameter, context: TemplateContext) -> str:
-        """Add a parameter, unless the same one exists. Returns its name, which avoids those of other parameters."""
-        name = parameter.name
-        number = 1
-        while name in self._existing or (name in self.added and self.added[name].description != parameter.description):
-            number += 1
-            name = f"{parameter.name}_{number}"
-        earlier = self.added.get(name)
-        is_optional = parameter.is_optional and (earlier is None or earlier.is_optional)
-        self.added[name] = NewParameter(name, parameter.description, parameter.is_server_name, is_optional)
-        if earlier is None:
-            context.note(("parameters", name), Change.ADDED, parameter.description)
-        return name
-
-
 def add_parameters(source: SourceText, added: Mapping[str, NewParameter]) -> None:
     """Add the parameters to the section of a template, which is created if necessary."""
     schemas = {name: parameter.schema() for name, parameter in added.items()}

@@ -7,8 +7,8 @@ what its parents must pass, or no longer pass: the parameters that the migration
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,37 +27,21 @@ class Change(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of the report."""
-
-    file: str
-    #: Path of the part, such as ``resources.web``.
-    part: str
-    change: Change
-    text: str
-
-
 @dataclass
 class Report:
-    """All changes of a migration in the order in which they were made."""
+    """
+    All changes of a migration in the order in which they were made.
 
-    entries: list[Entry] = field(default_factory=list)
+    Each has the keys file, part (the path of the part, such as ``resources.web``), change and text.
+    """
+
+    rows: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, file: str, part: str, change: Change, text: str) -> None:
-        """Add an entry, unless the report has it already."""
-        entry = Entry(file, part, change, text)
-        if entry not in self.entries:
-            self.entries.append(entry)
-
-    def rows(self) -> list[dict[str, str]]:
-        """Return the entries as plain data."""
-        return [{**asdict(entry), "change": entry.change.value} for entry in self.entries]
-
-    @property
-    def warnings(self) -> list[Entry]:
-        """The entries that need the user's attention."""
-        return [entry for entry in self.entries if entry.change is Change.WARNING]
+        """Add a change, unless the report has it already."""
+        row = {"file": file, "part": part, "change": change.value, "text": text}
+        if row not in self.rows:
+            self.rows.append(row)
 
 
 @dataclass(frozen=True)
@@ -79,10 +63,33 @@ class NewParameter:
 
 @dataclass
 class Interface:
-    """The difference between the parameters of a template before and after its migration."""
+    """
+    The difference between the parameters of a template before and after its migration.
 
+    ``existing``: the names of the parameters before.
+    """
+
+    existing: Collection[str] = ()
     added: dict[str, NewParameter] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+
+    @property
+    def needed(self) -> list[NewParameter]:
+        """The added parameters without a default."""
+        return [new for new in self.added.values() if not new.is_optional]
+
+    def add(self, parameter: NewParameter, context: TemplateContext) -> str:
+        """Add a parameter, unless the same one exists. Returns its name, which avoids those of other parameters."""
+        name = parameter.name
+        number = 1
+        while name in self.existing or (name in self.added and self.added[name].description != parameter.description):
+            number += 1
+            name = f"{parameter.name}_{number}"
+        if name not in self.added:
+            context.note(("parameters", name), Change.ADDED, parameter.description)
+        is_optional = parameter.is_optional and (name not in self.added or self.added[name].is_optional)
+        self.added[name] = replace(parameter, name=name, is_optional=is_optional)
+        return name
 
 
 @dataclass(frozen=True)

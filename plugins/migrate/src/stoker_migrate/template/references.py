@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker_migrate.template.parts import NewParameter
 from stoker_migrate.template.source_text import Path, mapping_at
 
 
@@ -58,16 +59,12 @@ _LINKING = ("networks", "port", "port_id", "floatingip_id", "floating_ip", "serv
 
 @dataclass
 class References:
-    """
-    The references of one template.
-
-    ``add_parameter(name, description, is_optional)`` adds a parameter, and returns its name.
-    """
+    """The references of one template. ``add_parameter`` adds a parameter, and returns its name."""
 
     #: Whether each resource that becomes an enrolled server is a group of servers.
     servers: Mapping[str, bool]
     dropped: Mapping[str, Any]
-    add_parameter: Callable[[str, str, bool], str]
+    add_parameter: Callable[[NewParameter], str]
     #: The server whose address a dropped port or floating address has.
     _owners: dict[str, str] = field(default_factory=dict)
 
@@ -100,14 +97,14 @@ class References:
 
     def unmapped(self, value: Any) -> list[str]:
         """Return descriptions of the references in ``value`` that only a parameter can replace."""
-        parameters: list[str] = []
+        descriptions: list[str] = []
 
-        def note(_name: str, description: str, _is_optional: bool) -> str:
-            parameters.append(description)
+        def note(new: NewParameter) -> str:
+            descriptions.append(new.description)
             return ""
 
         References(self.servers, self.dropped, note, self._owners).replacements(value)
-        return parameters
+        return descriptions
 
     def _map(self, function: str, argument: Any, is_optional: bool) -> Any:
         if function == "get_resource":
@@ -138,7 +135,7 @@ class References:
             description = f"The attribute {'.'.join(words[1:])} of the former resource {words[0]}."
         else:
             description = f"The id of the former resource {words[0]}."
-        return {"get_param": self.add_parameter(name, description, is_optional)}
+        return {"get_param": self.add_parameter(NewParameter(name, description, is_optional=is_optional))}
 
 
 def _linked(definition: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from stoker_client.errors import BadInput
 from stoker_migrate.template.enrolled_servers import ServerMigration, server_name
-from stoker_migrate.template.parameters import AddedParameters, add_parameters, remove_unused
+from stoker_migrate.template.parameters import add_parameters, remove_unused
 from stoker_migrate.template.parts import Change, Interface, NewParameter, Part, TemplateContext, list_parts
 from stoker_migrate.template.references import References, list_parameters
 from stoker_migrate.template.source_text import SourceText
@@ -28,9 +28,8 @@ def migrate_template(text: str, context: TemplateContext) -> tuple[str, Interfac
         raise BadInput(f"{context.title}: only HOT templates can be migrated; rewrite the template in HOT first")
     if source.is_rewritten:
         context.note((), Change.WARNING, "the file has YAML aliases: its comments are lost")
-    interface = Interface()
-    migration = _TemplateMigration(source, context, interface)
-    migration.run()
+    interface = Interface(source.section("parameters"))
+    _TemplateMigration(source, context, interface).run()
     changed = SourceText(source.render(), context.title)
     remove_unused(changed, list_parameters(source.data), interface, context)
     return changed.render(), interface
@@ -41,25 +40,23 @@ class _TemplateMigration:
         self._source = source
         self._context = context
         self._interface = interface
-        self._parameters = AddedParameters(source.section("parameters"))
         self._resources: Mapping[str, Any] = source.section("resources")
         self._parts = list_parts(source, context)
         self._dropped = {part.name: part for part in self._parts if part.kind is Kind.INFRASTRUCTURE}
         servers = {part.name: part.is_group for part in self._parts if part.kind is Kind.SERVER}
-        self._references = References(servers, self._dropped, self._add_parameter)
+        self._references = References(servers, self._dropped, lambda new: interface.add(new, context))
         self._references.link(self._resources)
 
     def run(self) -> None:
         """Record the edits of all parts in the source."""
-        servers = ServerMigration(self._source, self._context, self._references, self._parameters)
+        servers = ServerMigration(self._source, self._context, self._references, self._interface)
         for part in self._parts:
             self._migrate_part(part, servers)
         for name, definition in self._resources.items():
             if name not in self._dropped and isinstance(definition, dict):
                 self._migrate_references(name, definition, servers)
         self._migrate_outputs()
-        add_parameters(self._source, self._parameters.added)
-        self._interface.added = self._parameters.added
+        add_parameters(self._source, self._interface.added)
 
     def _migrate_part(self, part: Part, servers: ServerMigration) -> None:
         if part.kind is Kind.INFRASTRUCTURE:
@@ -97,11 +94,10 @@ class _TemplateMigration:
             if name in inner.removed:
                 self._source.remove((*path, name))
         values = {}
-        for new in inner.added.values():
-            if not new.is_optional:
-                own = NewParameter(f"{part.name}_{new.name}", f"{part.name}: {new.description}", new.is_server_name)
-                parameter = self._parameters.add(own, self._context)
-                values[new.name] = server_name(parameter, part.index if new.is_server_name else None)
+        for new in inner.needed:
+            own = NewParameter(f"{part.name}_{new.name}", f"{part.name}: {new.description}", new.is_server_name)
+            parameter = self._interface.add(own, self._context)
+            values[new.name] = server_name(parameter, part.index if new.is_server_name else None)
         if part.properties:
             for name, value in values.items():
                 self._source.add(path, name, value)
@@ -113,8 +109,8 @@ class _TemplateMigration:
         for name in part.properties.get("resources") or ():
             resolved = self._context.resolve(name) if isinstance(name, str) else ""
             inner = self._context.migrate(resolved) if is_template(resolved) else Interface()
-            if needed := [new.name for new in inner.added.values() if not new.is_optional]:
-                text = f"pass {', '.join(needed)} to {name}"
+            if inner.needed:
+                text = f"pass {', '.join(new.name for new in inner.needed)} to {name}"
                 self._context.note((*part.path, "properties", "resource_properties"), Change.WARNING, text)
 
     def _migrate_references(self, name: str, definition: Mapping[str, Any], servers: ServerMigration) -> None:
@@ -145,6 +141,3 @@ class _TemplateMigration:
             for inner, new in self._references.replacements(output, is_optional=True).items():
                 self._source.replace((*path, *inner), new)
                 self._context.note(path, Change.MAPPED, f"to {new}")
-
-    def _add_parameter(self, name: str, description: str, is_optional: bool) -> str:
-        return self._parameters.add(NewParameter(name, description, is_optional=is_optional), self._context)
