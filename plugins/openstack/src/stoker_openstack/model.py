@@ -98,6 +98,27 @@ CONSOLES = {
     "webmks": "mks",
 }
 
+#: The kind of objects that a value with one of Heat's custom constraints names; see also ``cloud.nouns``.
+CONSTRAINTS: Mapping[str, str] = {
+    "glance.image": "image",
+    "nova.flavor": "flavor",
+    "nova.server": "server",
+    "nova.keypair": "keypair",
+    "neutron.network": "network",
+    "neutron.subnet": "subnet",
+    "neutron.subnetpool": "subnetpool",
+    "neutron.port": "port",
+    "neutron.router": "router",
+    "neutron.security_group": "security_group",
+    "neutron.floatingip": "floating_ip",
+    "neutron.qos_policy": "qos_policy",
+    "cinder.volume": "volume",
+    "cinder.snapshot": "snapshot",
+    "cinder.backup": "backup",
+    "cinder.vtype": "volume_type",
+    "keystone.project": "project",
+}
+
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of an object without Stoker's marker."""

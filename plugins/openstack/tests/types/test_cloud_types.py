@@ -478,7 +478,7 @@ def test_implicit_dependencies_never_form_a_cycle():
     implied = implied_by_rules(planned)
     assert implied == {"port": {"subnet"}}
     planned = {
-        "gateway": PlannedResource("OS::Neutron::RouterGateway", {"router_id": "r", "network": "public"}),
+        "gateway": PlannedResource("OS::Neutron::RouterGateway", {"router": "r", "network": "public"}),
         "routes": PlannedResource("OS::Neutron::ExtraRouteSet", {"router": "r"}),
         "address": PlannedResource("OS::Neutron::FloatingIP", {"floating_network": "public"}),
         "forwarding": PlannedResource("OS::Neutron::FloatingIPPortForward", {}),

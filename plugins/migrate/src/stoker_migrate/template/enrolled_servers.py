@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,14 +66,15 @@ class ServerMigration:
     def _move_user_data(self, part: Part) -> None:
         user_data = part.properties.get("user_data")
         path = (*part.path, "properties", "user_data")
-        boot = self._boot.find(user_data)
-        for reason in boot.refused:
+        parts = list(self._boot.find(user_data))
+        for reason in filter(None, (script.refusal for script in parts)):
             self._context.note(path, Change.WARNING, f"dropped: {reason}; write a config and a deployment in its place")
-        if part.index is not None and part.index in str(user_data) and boot.scripts:
+        scripts = [script for script in parts if not script.refusal]
+        if part.index is not None and part.index in str(user_data) and scripts:
             self._context.note(path, Change.WARNING, "dropped: it differs by member; write a config with an input")
             return
-        for number, script in enumerate(boot.scripts, 1):
-            suffix = f"_{number}" if len(boot.scripts) > 1 else ""
+        for number, script in enumerate(scripts, 1):
+            suffix = f"_{number}" if len(scripts) > 1 else ""
             name = self._free_name(f"{part.name}_boot{suffix}")
             self._add_boot(part, name, script)
             self.boots.setdefault(part.name, []).append(name)
@@ -140,20 +141,8 @@ class BootScript:
 
     text: Any = None
     config: str | None = None
-
-
-@dataclass(frozen=True)
-class BootScripts:
-    """The scripts of one server's user data, and the parts that no deployment can run."""
-
-    scripts: tuple[BootScript, ...] = ()
-    refused: tuple[str, ...] = ()
-
-    def __add__(self, other: BootScripts) -> BootScripts:
-        return BootScripts(self.scripts + other.scripts, self.refused + other.refused)
-
-
-_NOTHING = BootScripts()
+    #: Why no deployment can run this part of the user data.
+    refusal: str = ""
 
 
 class BootScriptFinder:
@@ -164,26 +153,27 @@ class BootScriptFinder:
         self._resources = resources
         self._read = read
 
-    def find(self, user_data: Any) -> BootScripts:
-        """Return the scripts in ``user_data``, the value of the property."""
-        if user_data in (None, ""):
-            return _NOTHING
-        if self._is_script(user_data):
-            return BootScripts((BootScript(text=user_data),))
+    def find(self, user_data: Any) -> Iterator[BootScript]:
+        """Yield the scripts in ``user_data``, the value of the property."""
         name = _resource(user_data)
-        if name in self._resources:
-            return self._find_in_resource(str(name))
-        return BootScripts(refused=("it is no script that begins with #!",))
+        if self._is_script(user_data):
+            yield BootScript(text=user_data)
+        elif name in self._resources:
+            yield from self._find_in_resource(str(name))
+        elif user_data not in (None, ""):
+            yield BootScript(refusal="it is no script that begins with #!")
 
-    def _find_in_resource(self, name: str) -> BootScripts:
+    def _find_in_resource(self, name: str) -> Iterator[BootScript]:
         definition = self._resources[name]
         properties = definition.get("properties") or {}
         if definition.get("type") in CONFIGS and self._is_script(properties.get("config")):
-            return BootScripts((BootScript(config=name),))
-        if definition.get("type") == "OS::Heat::MultipartMime":
-            parts = [self.find(part.get("config")) for part in properties.get("parts") or () if isinstance(part, dict)]
-            return sum(parts, _NOTHING)
-        return BootScripts(refused=(f"{name} ({definition.get('type')}) is no script that begins with #!",))
+            yield BootScript(config=name)
+        elif definition.get("type") == "OS::Heat::MultipartMime":
+            for part in properties.get("parts") or ():
+                if isinstance(part, dict):
+                    yield from self.find(part.get("config"))
+        else:
+            yield BootScript(refusal=f"{name} ({definition.get('type')}) is no script that begins with #!")
 
     def _is_script(self, value: Any) -> bool:
         """Return whether the text begins with ``#!``; of a call, its template or its file."""

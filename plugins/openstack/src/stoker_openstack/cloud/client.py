@@ -112,17 +112,13 @@ class CloudClient:
     ) -> Any:
         """Send a request and return the response. ``body`` is JSON; ``query`` is a mapping or a list of pairs."""
         self._log_in()
-        options: dict[str, Any] = {"timeout": _timeout(_READ_SECONDS if verb in ("GET", "HEAD") else _CHANGE_SECONDS)}
+        options: dict[str, Any] = {"json": body, "params": query or None, "headers": dict(headers or {})}
         if microversion is not None:
             options["microversion"] = microversion
-        if body is not None:
-            options["json"] = body
-        if query:
-            options["params"] = query
+        timeout = _timeout(_READ_SECONDS if verb in ("GET", "HEAD") else _CHANGE_SECONDS)
         with self._breakers[service].guard(), self._converting_errors(service):
-            response = self._adapter(service).request(
-                path, verb, raise_exc=False, log=False, headers=dict(headers or {}), **options
-            )
+            adapter = self._adapter(service)
+            response = adapter.request(path, verb, raise_exc=False, log=False, timeout=timeout, **options)
             if response.status_code in _AWAY:
                 raise ServiceUnavailable(f"{NAMES[service]} at {response.url} returned status {response.status_code}")
         if response.status_code >= 400:

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from stoker.failures import ServiceRejected, ServiceUnavailable
 from stoker_openstack.cloud.client import limit_time
-from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater
+from stoker_openstack.cloud.names import CloudLogin
+from stoker_openstack.model import CONSTRAINTS
 
-#: The kind of objects (``nouns.NOUNS``) that a value with a constraint names.
-_KINDS: Mapping[str, str] = {
-    "glance.image": "image",
-    "nova.flavor": "flavor",
-    "nova.server": "server",
-    "nova.keypair": "keypair",
-    "neutron.network": "network",
-    "neutron.subnet": "subnet",
-    "neutron.subnetpool": "subnetpool",
-    "neutron.port": "port",
-    "neutron.router": "router",
-    "neutron.security_group": "security_group",
-    "neutron.floatingip": "floating_ip",
-    "neutron.qos_policy": "qos_policy",
-    "cinder.volume": "volume",
-    "cinder.snapshot": "snapshot",
-    "cinder.backup": "backup",
-    "cinder.vtype": "volume_type",
-    "keystone.project": "project",
-}
 #: Seconds that all checks of one request may take together, so that the request is answered while the cloud hangs.
 _PATIENCE = 10.0
 #: The kinds of errors that say something about the value; all others leave the value unchecked.
@@ -53,7 +34,7 @@ class CloudConstraints:
 
     def find_problem(self, constraint: str, value: str) -> str | None:
         """Return why the cloud has no such object, in Heat's words; None if it has one or cannot say."""
-        if constraint not in _KINDS or not value or constraint in self._unchecked:
+        if constraint not in CONSTRAINTS or not value or constraint in self._unchecked:
             return None
         key = (constraint, value)
         if key not in self._results:
@@ -79,7 +60,7 @@ class CloudConstraints:
         if self._login is None:
             self._login = self._open_login()
         try:
-            self._login.names.resolve(_KINDS[constraint], value)
+            self._login.resolve(CONSTRAINTS[constraint], value)
         except CloudFailure as error:
             if error.kind in _PROBLEMS:
                 return f"Error validating value '{value}': {error}"

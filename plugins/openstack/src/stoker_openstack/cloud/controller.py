@@ -73,12 +73,11 @@ class CloudController:
             self._recorder.record(item, result)
 
     def _act(self, item: CloudObject) -> Result:
-        access, driver = self._context.credentials.open(item.root_id), self._context.drivers[item.kind]
+        driver = self._context.drivers[item.kind]
         run = Run(
             object=item,
             noun=driver.noun,
-            client=access.client,
-            names=access.names,
+            login=self._context.credentials.open(item.root_id),
             marker=Marker(self._context.site, item.id),
             store=partial(self._recorder.note, item),
             now=self._context.store.clock.now,

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stoker import cloud_entries
 from stoker.failures import ServiceUnavailable
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import IDENTITY, NAMES, Access, CloudClient, create_breakers
-from stoker_openstack.cloud.names import NameResolver
-
-
-@dataclass(frozen=True, slots=True)
-class CloudLogin:
-    """A client with the names that it has resolved."""
-
-    client: CloudClient
-    names: NameResolver
+from stoker_openstack.cloud.names import CloudLogin
 
 
 class SiteCredentials:
@@ -27,9 +17,8 @@ class SiteCredentials:
     is_shared = True
 
     def __init__(self, name: str) -> None:
-        client = CloudClient(name, lambda: open_entry(name), create_breakers(name))
         #: The login for all objects.
-        self.login = CloudLogin(client, NameResolver(client))
+        self.login = CloudLogin(CloudClient(name, lambda: open_entry(name), create_breakers(name)))
 
     def open(self, root_id: str) -> CloudLogin:
         """Return the client for the objects of a tree of stacks. Raises CloudFailure if there are no credentials."""

@@ -28,10 +28,9 @@ from stoker.store.tx import Tx
 from stoker.work import Work
 from stoker_openstack.cloud.client import CloudClient, create_breakers
 from stoker_openstack.cloud.context import LATE_OBJECTS
-from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.keystone import Caller, KeystoneCredentials, KeystoneLogin, KeystoneTrusts, Refused, Way
-from stoker_openstack.cloud.names import NameResolver
+from stoker_openstack.cloud.names import CloudLogin
 from stoker_openstack.store import cloud_objects, delegations
 from stoker_openstack.store.delegations import APPLICATION_CREDENTIAL, TRUST, CloudCredential, Delegation
 
@@ -88,8 +87,8 @@ class DelegatedCredentials:
             return self._logins[credential.id]
 
     def open_project(self, token: str, project_id: str) -> CloudLogin:
-        client = CloudClient(f"of project {project_id}", lambda: self._login.open_token(token), self._breakers)
-        return CloudLogin(client, NameResolver(client))
+        name = f"of project {project_id}"
+        return CloudLogin(CloudClient(name, lambda: self._login.open_token(token), self._breakers))
 
     def end_unused(self, tx: Tx, root_id: str) -> None:
         stack = stacks.find(tx, root_id)
@@ -171,8 +170,7 @@ class DelegatedCredentials:
             return CloudFailure(_MEND.format(way=way.title, user=credential.user_id), "AuthorizationFailure")
 
         name = f"of project {credential.project_id}"
-        client = CloudClient(name, lambda: way.open(credential), self._breakers, refuse)
-        return CloudLogin(client, NameResolver(client))
+        return CloudLogin(CloudClient(name, lambda: way.open(credential), self._breakers, refuse))
 
     def _revoke(self, args: Mapping[str, Any]) -> None:
         """Job: revoke an ended delegation."""

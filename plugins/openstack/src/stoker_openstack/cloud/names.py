@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.bounded_dict import BoundedDict
-from stoker_openstack.cloud.client import CloudClient
-from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.client import CloudClient, suppressing
+from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import body_of
 
@@ -50,11 +50,11 @@ def not_found(title: str, name: str) -> CloudFailure:
     return CloudFailure(f"The {title} ({name}) could not be found.", "EntityNotFound")
 
 
-class NameResolver:
-    """Resolves names with one client. Found ids are remembered for a minute; missing names are not."""
+class CloudLogin:
+    """A client, which also resolves names. Found ids are remembered for a minute; missing names are not."""
 
     def __init__(self, client: CloudClient) -> None:
-        self._client = client
+        self.client = client
         #: Kind and name of an object → its id, and the end of the entry on the monotonic clock.
         self._known: BoundedDict[tuple[str, str], tuple[str, float]] = BoundedDict(_MOST)
 
@@ -92,17 +92,17 @@ class NameResolver:
         return self.resolve(_REFERENCES[key], value) if value and key in _REFERENCES else value
 
     def _first(self, kind: str, problem: str, **query: Any) -> str:
-        matches = NOUNS[kind].list(self._client, query)
+        matches = NOUNS[kind].list(self.client, query)
         if not matches:
             raise CloudFailure(problem, "EntityNotFound")
         return str(matches[0]["id"])
 
     def _look_up(self, noun: Noun, name: str) -> str:
         if noun.has_plain_ids or _UUID.fullmatch(name):
-            match = self._get(noun, name)
-            if match is not None:
-                return str(match[noun.id_key])
-        listed = noun.list_named(self._client, name)
+            with suppressing(400):  # the id has another form
+                if (match := noun.find(self.client, name)) is not None:
+                    return str(match[noun.id_key])
+        listed = noun.list_named(self.client, name)
         matches = [item for item in listed if name in (item.get(noun.name_key), item.get("id"))]
         if not matches:
             raise not_found(noun.title, name)
@@ -111,11 +111,3 @@ class NameResolver:
                 f"Multiple physical resources were found with name ({name}).", "PhysicalResourceNameAmbiguity"
             )
         return str(matches[0]["id"])
-
-    def _get(self, noun: Noun, id: str) -> dict[str, Any] | None:
-        try:
-            return noun.find(self._client, id)
-        except CloudRefused as error:
-            if error.status == 400:  # the id has another form
-                return None
-            raise

@@ -174,7 +174,7 @@ class Refresher:
         """
         kind = CloudKind(args["kind"])
         with self._context.store.read() as tx:
-            rows = _rows(tx, kind, args["project_id"])
+            rows = cloud_objects.existing(tx, kind, args["project_id"])
         try:
             root_ids = (row.root_id for row in rows)
             listed = self._context.read_first(root_ids, lambda client: _list(client, kind, rows), _log_refusal) or {}
@@ -220,9 +220,3 @@ def _list(client: CloudClient, kind: CloudKind, rows: Sequence[CloudObject]) -> 
         return listed
     ports = list_ports(client, [row.external_id for row in rows if row.external_id in listed])
     return {id: {**listed[id], **own} for id, own in ports.items()}
-
-
-def _rows(tx: Tx, kind: CloudKind, project_id: str | None) -> list[CloudObject]:
-    """Return the objects of a kind that the cloud has and that stay, of one project or of all (None)."""
-    rows = cloud_objects.existing(tx, kind, project_id)
-    return [row for row in rows if not (row.action is CloudAction.DELETE and row.status is Status.IN_PROGRESS)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -74,16 +74,8 @@ class Recorder:
 
         def change(tx: Tx, row: CloudObject) -> CloudObject:
             self._refresher.request(tx, row)
-            return replace(
-                row,
-                status=Status.COMPLETE,
-                reason="",
-                observed=self._represent(row, result.observed),
-                observed_generation=row.desired_generation,
-                progress=_only(row.progress, GIVEN_UP),
-                awaits=None,
-                awaited_since=None,
-            )
+            generation = row.desired_generation
+            return self._end(row, result.observed, status=Status.COMPLETE, reason="", observed_generation=generation)
 
         self._change(item, change)
 
@@ -93,16 +85,9 @@ class Recorder:
         def change(_: Tx, row: CloudObject) -> CloudObject:
             # Only an internal error leaves unknown whether the service has created an object.
             is_unknown = isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR
-            return replace(
-                row,
-                status=Status.FAILED,
-                reason=str(error),
-                error_type=error.kind,
-                observed=self._represent(row, error.observed),
-                progress=_only(row.progress, GIVEN_UP, ABANDONED, *((SENT_AT,) if is_unknown else ())),
-                awaits=None,
-                awaited_since=None,
-            )
+            notes = (ABANDONED, SENT_AT) if is_unknown else (ABANDONED,)
+            reason, error_type = str(error), error.kind
+            return self._end(row, error.observed, notes, status=Status.FAILED, reason=reason, error_type=error_type)
 
         _log.info("cloud_object.failed", object_id=item.id, kind=item.kind.value, action=item.action.value)
         self._change(item, change)
@@ -214,6 +199,14 @@ class Recorder:
 
         self._context.store.write(do)
 
+    def _end(
+        self, row: CloudObject, observed: Mapping[str, Any] | None, notes: Collection[str] = (), **changes: Any
+    ) -> CloudObject:
+        """Return the row of an action that has ended, with those of its notes that outlast it."""
+        progress = {key: value for key, value in row.progress.items() if key in (GIVEN_UP, *notes)}
+        observed = self._represent(row, observed)
+        return replace(row, observed=observed, progress=progress, awaits=None, awaited_since=None, **changes)
+
     def _represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Return the representation to store: a new one, or without one, the present one."""
         return row.observed if observed is None else self._context.represent(row.kind, observed)
@@ -222,7 +215,3 @@ class Recorder:
 def _without_sent(progress: Mapping[str, Any]) -> dict[str, Any]:
     """Return notes without that of a create request that was sent."""
     return {key: value for key, value in progress.items() if key != SENT_AT}
-
-
-def _only(progress: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: progress[key] for key in keys if key in progress}

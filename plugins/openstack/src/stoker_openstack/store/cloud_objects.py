@@ -37,8 +37,11 @@ pending: Callable[[Tx, Collection[CloudKind]], list[str]] = column(
 awaiting: Callable[[Tx, str | None], list[CloudObject]] = _OBJECTS.lister(
     f"status = 'IN_PROGRESS' AND awaits IS NOT NULL AND {_IN_SCOPE} ORDER BY id"
 )
-_EXISTING = f"kind = :kind AND external_id IS NOT NULL AND {_IN_SCOPE}"
-#: Return the objects of a kind that have an id at the cloud, of one project or of all (None), or whether there are any.
+_EXISTING = (
+    f"kind = :kind AND external_id IS NOT NULL AND NOT (action = 'delete' AND status = 'IN_PROGRESS') AND {_IN_SCOPE}"
+)
+#: Return the objects of a kind that the cloud has and that stay, of one project or of all (None), or whether there are
+#: any.
 existing: Callable[[Tx, CloudKind, str | None], list[CloudObject]] = _OBJECTS.lister(f"{_EXISTING} ORDER BY id")
 any_existing: Callable[[Tx, CloudKind, str | None], bool] = exists(
     f"SELECT id FROM cloud_objects WHERE {_EXISTING} LIMIT 1"

@@ -11,16 +11,19 @@ from stoker.model.ids import is_id
 from stoker.resources.base import ResourceType
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
+from stoker_openstack.model import CONSTRAINTS
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types.cloud_base import CloudType
 
 
 def refuse_missing(types: Mapping[str, ResourceType], adopted: Mapping[str, Any], constraints: Constraints) -> None:
     """Raise Invalid with all objects of the adoption that the cloud lacks; see ``Provider.refuse_missing``."""
-    problems = []
-    for path, kind, id in _list_objects(types, adopted):
-        if kind.id_constraint and (problem := constraints.find_problem(kind.id_constraint, id)):
-            problems.append(f"{path}: {problem}")
+    names = {kind: name for name, kind in CONSTRAINTS.items()}
+    problems = [
+        f"{path}: {problem}"
+        for path, type_, id in _list_objects(types, adopted)
+        if type_.kind in names and (problem := constraints.find_problem(names[type_.kind], id))
+    ]
     if problems:
         raise Invalid(f"The stack cannot be adopted, because the cloud lacks objects: {'; '.join(problems)}")
 

@@ -32,7 +32,6 @@ class CinderVolume(CloudType):
     name = "OS::Cinder::Volume"
     description = "A block device that outlives servers."
     kind = CloudKind.VOLUME
-    id_constraint = "cinder.volume"
     properties = {
         "availability_zone": text("Availability zone."),
         "size": integer("Size in GiB; may grow.", minimum=1, update_allowed=True),
@@ -168,6 +167,4 @@ class CinderEncryptedVolumeType(CloudType):
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return {
-            name: properties[name] for name in ("provider", "control_location", "cipher", "key_size", "volume_type")
-        }
+        return {name: properties[name] for name in self.properties or ()}

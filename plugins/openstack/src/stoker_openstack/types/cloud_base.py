@@ -54,8 +54,6 @@ class CloudType(SavesState, ResourceType):
 
     retries = True
     needs_provider = NO_CLOUD
-    #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
-    id_constraint = ""
     kind: CloudKind
     actions: Mapping[Action, CloudAction] = {Action.CHECK: CloudAction.CHECK}
 
@@ -137,11 +135,10 @@ class CloudType(SavesState, ResourceType):
 
     def retain(self, context: Context, resource: Resource) -> None:
         """Keep the object without its resource."""
-        self.stop_referring(context, resource)
-
-    def stop_referring(self, context: Context, resource: Resource) -> None:
         if cloud := find_cloud(context):
             cloud.forget(context.tx, resource.id)
+
+    stop_referring = retain
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         """Return the entry ``name`` of the last representation."""

@@ -61,6 +61,18 @@ def maps(description: str, schema: Mapping[str, Property], **options: Any) -> Pr
     return Member(kind="list", each=Property(kind="map", schema=schema), description=description, **options)
 
 
+#: Properties that several types of Neutron have.
+NAME = object_name(update_allowed=True)
+ADMIN_STATE_UP = flag("Whether the object is in use.", default=True, update_allowed=True)
+TAGS = texts("Tags of the object.", update_allowed=True)
+TENANT_ID = text("Project that owns the object, for administrators only.")
+QOS_POLICY = text("Name or id of the QoS policy.", key="qos_policy_id", update_allowed=True)
+PORT_SECURITY = flag("Whether security groups and address checks apply.", update_allowed=True)
+VALUE_SPECS = mapping(
+    "Other members of the request, for extensions of Neutron.", key=None, default={}, update_allowed=True
+)
+
+
 def shown(properties: Mapping[str, Property], *names: str) -> dict[str, str]:
     """Return the attributes that show properties of the same names, with their descriptions."""
     return {name: properties[name].description for name in names}

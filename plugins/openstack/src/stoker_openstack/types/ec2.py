@@ -68,7 +68,6 @@ class SecurityGroup(CloudType):
     name = "AWS::EC2::SecurityGroup"
     description = "Rules for the traffic of instances."
     kind = CloudKind.SECURITY_GROUP
-    id_constraint = "neutron.security_group"
     properties = {
         "GroupDescription": text("What the group is for.", required=True),
         "SecurityGroupIngress": _RULES,
@@ -99,7 +98,6 @@ class Volume(CloudType):
     name = "AWS::EC2::Volume"
     description = "A block device that outlives instances."
     kind = CloudKind.VOLUME
-    id_constraint = "cinder.volume"
     properties = {
         "AvailabilityZone": text("Availability zone.", key="availability_zone"),
         "Size": integer("Size in GiB.", key="size", minimum=1),
@@ -134,7 +132,6 @@ class Address(CloudType):
     name = "AWS::EC2::EIP"
     description = "An address of the cloud's external network."
     kind = CloudKind.FLOATING_IP
-    id_constraint = "neutron.floatingip"
     properties = {
         **_not_implemented("Domain"),
         "InstanceId": text(

@@ -40,18 +40,14 @@ Ref = Any
 
 @dataclass(frozen=True, slots=True)
 class PlannedResource:
-    """A resource of a template: its type, and its properties as ``comparable`` returns them."""
+    """
+    A resource of a template: its type, and its properties as ``comparable`` returns them.
+
+    The properties have no ``_id`` at the end of their names, as the former names of many do.
+    """
 
     type: str
     properties: Mapping[str, Any]
-
-    def ref(self, *names: str) -> Ref | None:
-        """Return the first of the properties that is set."""
-        return _first_of(self.properties, *names)
-
-
-def _first_of(values: Mapping[str, Any], *names: str) -> Any:
-    return next((value for name in names if (value := values.get(name)) is not None), None)
 
 
 def comparable(value: Any, source: Any) -> Any:
@@ -67,17 +63,24 @@ def comparable(value: Any, source: Any) -> Any:
     return value
 
 
+def _plan(resource: CheckedResource) -> PlannedResource:
+    values = comparable(resource.properties, resource.definition.properties).items()
+    return PlannedResource(
+        resource.type.name, {name.removesuffix("_id"): value for name, value in values if value is not None}
+    )
+
+
 def _subnets_of(resources: Mapping[str, PlannedResource], *networks: Ref | None) -> Iterator[str]:
     """Yield the subnets of networks; None stands for none."""
     for name, resource in resources.items():
-        network = resource.ref("network", "network_id") if resource.type == _SUBNET else None
+        network = resource.properties.get("network") if resource.type == _SUBNET else None
         if network is not None and network in networks:
             yield name
 
 
 def _of_port(port: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the subnets of the port's network: the port may get its address from any of them."""
-    return _subnets_of(resources, port.ref("network", "network_id"))
+    return _subnets_of(resources, port.properties.get("network"))
 
 
 def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -87,7 +90,7 @@ def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]
         yield from (name for name, resource in resources.items() if resource.type in (_NETWORK, _SUBNET))
         return
     entries = [entry for entry in networks if isinstance(entry, Mapping)] if isinstance(networks, list) else []
-    yield from _subnets_of(resources, *(_first_of(entry, "network", "uuid") for entry in entries))
+    yield from _subnets_of(resources, *(entry.get("network") or entry.get("uuid") for entry in entries))
 
 
 def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -97,16 +100,16 @@ def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]
 
 def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the routers and gateways to the floating IP's network, interfaces, and the subnets of that network."""
-    network = floating_ip.ref("floating_network", "floating_network_id")
+    network = floating_ip.properties.get("floating_network")
     if network is None:
         return
     yield from _subnets_of(resources, network)
     for name, resource in resources.items():
         if resource.type == _ROUTER and _gateway_of(resource) == network:
             yield name
-        if resource.type == _GATEWAY and resource.ref("network", "network_id") == network:
+        if resource.type == _GATEWAY and resource.properties.get("network") == network:
             yield name
-    if floating_ip.ref("port_id") is not None:
+    if floating_ip.properties.get("port") is not None:
         yield from _interfaces(resources)
 
 
@@ -117,19 +120,19 @@ def _of_association(_: PlannedResource, resources: Mapping[str, PlannedResource]
 
 def _of_routes(routes: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the interfaces of the router: the next hops are in their subnets."""
-    return _interfaces(resources, routes.ref("router"))
+    return _interfaces(resources, routes.properties.get("router"))
 
 
 def _of_gateway(gateway: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the interfaces of the router, and the subnets of its external network."""
-    yield from _interfaces(resources, gateway.ref("router_id"))
-    yield from _subnets_of(resources, gateway.ref("network", "network_id"))
+    yield from _interfaces(resources, gateway.properties.get("router"))
+    yield from _subnets_of(resources, gateway.properties.get("network"))
 
 
 def _interfaces(resources: Mapping[str, PlannedResource], router: Ref | None = None) -> Iterator[str]:
     """Yield the interfaces of one router, or of all (None)."""
     for name, resource in resources.items():
-        if resource.type == _INTERFACE and router in (None, resource.ref("router", "router_id")):
+        if resource.type == _INTERFACE and router in (None, resource.properties.get("router")):
             yield name
 
 
@@ -153,11 +156,7 @@ RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], I
 
 def imply_dependencies(resources: Mapping[str, CheckedResource]) -> dict[str, set[str]]:
     """Return the implicit dependencies between the resources of a template; see ``Provider.imply_dependencies``."""
-    planned = {
-        name: PlannedResource(resource.type.name, comparable(resource.properties, resource.definition.properties))
-        for name, resource in resources.items()
-        if isinstance(resource.type, CloudType)
-    }
+    planned = {name: _plan(resource) for name, resource in resources.items() if isinstance(resource.type, CloudType)}
     implied = {
         name: set(RULES[resource.type](resource, planned)) - {name}
         for name, resource in planned.items()

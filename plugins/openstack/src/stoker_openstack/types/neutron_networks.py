@@ -12,6 +12,13 @@ from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import (
+    ADMIN_STATE_UP,
+    NAME,
+    PORT_SECURITY,
+    QOS_POLICY,
+    TAGS,
+    TENANT_ID,
+    VALUE_SPECS,
     flag,
     integer,
     is_known,
@@ -22,15 +29,6 @@ from stoker_openstack.types.cloud_properties import (
     shown,
     text,
     texts,
-)
-from stoker_openstack.types.neutron_base import (
-    ADMIN_STATE_UP,
-    NAME,
-    PORT_SECURITY,
-    QOS_POLICY,
-    TAGS,
-    TENANT_ID,
-    VALUE_SPECS,
 )
 
 _IPV6_MODES = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac")
@@ -44,7 +42,6 @@ class NeutronNet(CloudType):
     name = "OS::Neutron::Net"
     description = "A network."
     kind = CloudKind.NETWORK
-    id_constraint = "neutron.network"
     properties = {
         "name": NAME,
         "admin_state_up": ADMIN_STATE_UP,
@@ -76,7 +73,6 @@ class NeutronSubnet(CloudType):
     name = "OS::Neutron::Subnet"
     description = "A range of addresses of a network."
     kind = CloudKind.SUBNET
-    id_constraint = "neutron.subnet"
     properties = {
         **reference("network", "Name or id of the network; required.", constraint="neutron.network"),
         "subnetpool": text(

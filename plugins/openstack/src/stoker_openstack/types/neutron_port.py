@@ -11,14 +11,21 @@ from stoker.resources.base import Context, Outcome, Properties, TakesBack
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
 from stoker_openstack.types.cloud_base import CloudType, find_cloud, observe
-from stoker_openstack.types.cloud_properties import flag, maps, reference, refuse_several, require, shown, text, texts
-from stoker_openstack.types.neutron_base import (
+from stoker_openstack.types.cloud_properties import (
     ADMIN_STATE_UP,
     NAME,
     PORT_SECURITY,
     QOS_POLICY,
     TAGS,
     VALUE_SPECS,
+    flag,
+    maps,
+    reference,
+    refuse_several,
+    require,
+    shown,
+    text,
+    texts,
 )
 
 #: Keys of a resource's data: the resources whose ports lose their addresses to this one, the latest last; the addresses
@@ -72,7 +79,6 @@ class NeutronPort(TakesBack, CloudType):
     name = "OS::Neutron::Port"
     description = "A connection to a network."
     kind = CloudKind.PORT
-    id_constraint = "neutron.port"
     properties = {
         "name": NAME,
         **reference("network", "Name or id of the network; required.", constraint="neutron.network"),

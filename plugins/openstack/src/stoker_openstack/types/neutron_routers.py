@@ -18,6 +18,11 @@ from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import (
+    ADMIN_STATE_UP,
+    NAME,
+    TAGS,
+    TENANT_ID,
+    VALUE_SPECS,
     check_form,
     flag,
     integer,
@@ -30,7 +35,6 @@ from stoker_openstack.types.cloud_properties import (
     text,
     texts,
 )
-from stoker_openstack.types.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS
 
 _NO_ADDRESS = "Invalid IP address"
 
@@ -39,7 +43,6 @@ class NeutronRouter(CloudType):
     name = "OS::Neutron::Router"
     description = "A router between networks."
     kind = CloudKind.ROUTER
-    id_constraint = "neutron.router"
     properties = {
         "name": NAME,
         "external_gateway_info": mapping(
@@ -170,7 +173,6 @@ class NeutronFloatingIp(CloudType):
     name = "OS::Neutron::FloatingIP"
     description = "An address of an external network that leads to a port."
     kind = CloudKind.FLOATING_IP
-    id_constraint = "neutron.floatingip"
     properties = {
         **reference("floating_network", "Name or id of the external network; required.", constraint="neutron.network"),
         "floating_subnet": text(

@@ -81,7 +81,6 @@ class NeutronSecurityGroup(CloudType):
     name = "OS::Neutron::SecurityGroup"
     description = "Rules for the traffic of ports."
     kind = CloudKind.SECURITY_GROUP
-    id_constraint = "neutron.security_group"
     properties = {
         "name": object_name(update_allowed=True),
         "description": text("What the group is for.", update_allowed=True),

@@ -94,7 +94,6 @@ class NovaServer(CloudType, ServerType):
     properties = PROPERTIES
     attributes = ATTRIBUTES
     kind = CloudKind.SERVER
-    id_constraint = "nova.server"
     actions = {
         Action.SUSPEND: CloudAction.SUSPEND,
         Action.RESUME: CloudAction.RESUME,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stoker.resources.properties import Property
@@ -166,17 +166,12 @@ def _entries(server: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _place(entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> dict[str, Any]:
-    for port in _candidates(entry, ports):
+    """Find the port of an address by the address itself, otherwise by its MAC address, which several may share."""
+    candidates = [
+        port for port in ports if entry["addr"] in (item["ip_address"] for item in port.get("fixed_ips") or ())
+    ]
+    candidates += [port for port in ports if port.get("mac_address") == entry.get("OS-EXT-IPS-MAC:mac_addr")]
+    for port in candidates:
         subnets = [fixed_ip["subnet_id"] for fixed_ip in port.get("fixed_ips") or ()]
         return {"port": port["id"], "network": port["network_id"], "subnets": subnets}
     return {"port": None, "network": None, "subnets": []}
-
-
-def _candidates(entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the ports of an address, first by the address itself and then by MAC, which several ports may share."""
-    for port in ports:
-        if any(fixed_ip["ip_address"] == entry["addr"] for fixed_ip in port.get("fixed_ips") or ()):
-            yield port
-    for port in ports:
-        if port.get("mac_address") == entry.get("OS-EXT-IPS-MAC:mac_addr"):
-            yield port

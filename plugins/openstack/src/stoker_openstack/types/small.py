@@ -37,7 +37,6 @@ class NovaKeypair(CloudType):
     name = "OS::Nova::KeyPair"
     description = "A public key for logins to servers."
     kind = CloudKind.KEYPAIR
-    id_constraint = "nova.keypair"
     properties = {
         "name": object_name("Name of the key pair.", required=True),
         "public_key": text("Public key in OpenSSH's format; by default, Stoker generates a pair (RSA, 2048 bits)."),
@@ -91,7 +90,6 @@ class GlanceWebImage(CloudType):
     name = "OS::Glance::WebImage"
     description = "An image that the image service fetches from a URL."
     kind = CloudKind.IMAGE
-    id_constraint = "glance.image"
     properties = {
         "name": object_name(),
         "id": text("Id; by default the service chooses one."),

@@ -8,7 +8,7 @@ has no state: an interrupted action continues from the row and from the object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from msgspec import Struct
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
-from stoker_openstack.cloud.names import NameResolver, not_found
+from stoker_openstack.cloud.names import CloudLogin, not_found
 from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, body_of, own_metadata
 
@@ -75,13 +75,17 @@ class Run:
 
     object: CloudObject
     noun: Noun
-    client: CloudClient
-    names: NameResolver
+    login: CloudLogin
     marker: Marker
     #: Stores a change of the row at once: (external id or None, observed or None, progress).
     store: Callable[[str | None, Mapping[str, Any] | None, Mapping[str, Any]], CloudObject]
     #: Returns the site's time.
     now: Callable[[], datetime]
+
+    @property
+    def client(self) -> CloudClient:
+        """The client of the login."""
+        return self.login.client
 
     @property
     def specification(self) -> Mapping[str, Any]:
@@ -135,6 +139,9 @@ class Driver:
     snapshots: Snapshots | None = None
     #: Members of the service's representation that are not stored.
     confidential: Collection[str] = ()
+    #: The states of broken objects, and of objects that the service is changing.
+    broken: Collection[str] = ()
+    changing: Collection[str] = ()
 
     def may_pass(self, run: Run, error: CloudRefused) -> bool:
         """Return whether a service refused a request only for the present state of the object."""
@@ -168,11 +175,11 @@ class Driver:
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         """Return what the service says of a broken object, in quotation marks; None if the object is not broken."""
-        return None
+        return UNKNOWN_FAULT if observed.get("status") in self.broken else None
 
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         """Return whether the service is changing the object."""
-        return False
+        return observed.get("status") in self.changing
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         """Continue an action that only some kinds have."""
@@ -304,6 +311,12 @@ def set_metadata(run: Run, observed: Mapping[str, Any], foreign: Collection[str]
         run.send("PUT", "/metadata", {"metadata": {**desired, **run.marker.metadata}})
     elif run.marker.metadata.items() - observed["metadata"].items():
         run.send("POST", "/metadata", {"metadata": run.marker.metadata})
+
+
+def set_tags(run: Run, observed: Mapping[str, Any], tags: Sequence[str]) -> None:
+    """Set the tags of an object of Nova or Neutron."""
+    if not is_same(tags, observed.get("tags")):
+        run.send("PUT", "/tags", {"tags": list(tags)})
 
 
 def await_stable(driver: Driver, observed: Mapping[str, Any]) -> Wait | None:

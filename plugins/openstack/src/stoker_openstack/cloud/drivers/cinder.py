@@ -50,7 +50,7 @@ class VolumeDriver(Driver):
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         if run.specification.get("stoker:backup_id"):
             return VOLUME_BACKUPS.create_volume(run)
-        volume = members_of(run.names.resolve_body(run.specification))
+        volume = members_of(run.login.resolve_body(run.specification))
         volume["metadata"] = {**texts_of(volume.get("metadata")), **run.marker.metadata}
         hints = run.specification.get("stoker:scheduler_hints")
         beside = {"OS-SCH-HNT:scheduler_hints": hints} if hints else {}
@@ -105,9 +105,9 @@ def _retype(run: Run, observed: Mapping[str, Any]) -> bool:
 
     Raises CloudFailure if Cinder has not changed the type: a volume then returns to its former state.
     """
-    wanted = run.names.resolve("volume_type", str(run.specification["volume_type"]))
+    wanted = run.login.resolve("volume_type", str(run.specification["volume_type"]))
     present = observed["volume_type"]
-    if present and run.names.resolve("volume_type", str(present)) == wanted:
+    if present and run.login.resolve("volume_type", str(present)) == wanted:
         return False
     if run.progress.get(_RETYPED) == wanted:
         name = run.specification["volume_type"]
@@ -160,7 +160,7 @@ class VolumeAttachmentDriver(Driver):
     def delete(self, run: Run) -> Wait:
         observed = run.object.observed
         _attachments(observed).delete(run.client, observed["volumeId"])
-        return self._wait(run, observed)
+        return self._wait(observed)
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         """Decide by the volume's state; ``observed`` is the volume."""
@@ -178,16 +178,16 @@ class VolumeAttachmentDriver(Driver):
         if status == "in-use":
             return Done({**run.object.observed, **observed})
         if status in _TRANSIENT:
-            return self._wait(run, observed)
+            return self._wait(observed)
         raise CloudFailure(f"Volume attachment failed - Unknown status {status}", "ResourceUnknownStatus")
 
-    def _wait(self, run: Run, observed: Mapping[str, Any]) -> Wait:
+    def _wait(self, observed: Mapping[str, Any]) -> Wait:
         return Wait(_VOLUME.key, polled_id=str(observed["volumeId"]))
 
     def _resolve(self, run: Run) -> dict[str, str]:
         return {
-            "serverId": run.names.resolve("server", str(run.specification["server_id"])),
-            "volumeId": run.names.resolve("volume", str(run.specification["volume_id"])),
+            "serverId": run.login.resolve("server", str(run.specification["server_id"])),
+            "volumeId": run.login.resolve("volume", str(run.specification["volume_id"])),
         }
 
 
@@ -259,7 +259,7 @@ class VolumeEncryptionDriver(Driver):
         return body
 
     def _volume_type(self, run: Run) -> str:
-        return run.names.resolve("volume_type", str(run.specification["volume_type"]))
+        return run.login.resolve("volume_type", str(run.specification["volume_type"]))
 
     def _find(self, run: Run, volume_type: str) -> Mapping[str, Any] | None:
         """Return the encryption of a type; Cinder represents a missing one by an empty object."""
@@ -283,7 +283,7 @@ def _set_specs(run: Run, wanted: Mapping[str, str], present: Mapping[str, str]) 
 
 def _set_projects(run: Run, names: list[str]) -> None:
     """Let exactly these projects use a type that is not public."""
-    wanted = {run.names.resolve("project", name) for name in names}
+    wanted = {run.login.resolve("project", name) for name in names}
     entries = run.send("GET", "/os-volume-type-access").json()["volume_type_access"]
     present = {str(entry["project_id"]) for entry in entries}
     for action, projects in (("removeProjectAccess", present - wanted), ("addProjectAccess", wanted - present)):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK, suppressing
-from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Done, Driver, Result, Run, differences, is_same
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, differences, is_same, set_tags
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.nouns import NOUNS
@@ -28,11 +28,12 @@ _FIXED: Mapping[CloudKind, tuple[str, ...]] = {
     CloudKind.FLOATING_IP: ("floating_network_id", "subnet_id", "floating_ip_address", "dns_name", "dns_domain"),
 }
 _PROJECT = ("tenant_id", "project_id")
-_BUILDING, _BROKEN = ("BUILD", "PENDING_CREATE", "PENDING_UPDATE"), "ERROR"
 
 
 class NeutronDriver(Driver):
     """The driver of networks, subnets, ports, routers, floating IPs or security groups."""
+
+    broken, changing = ("ERROR",), ("BUILD", "PENDING_CREATE", "PENDING_UPDATE")
 
     def __init__(self, kind: CloudKind) -> None:
         self.kind = kind
@@ -45,25 +46,18 @@ class NeutronDriver(Driver):
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         tags = _desired_tags(run)
-        if not is_same(tags, observed.get("tags")):
-            run.send("PUT", "/tags", {"tags": tags})
-            observed = {**observed, "tags": tags}
+        set_tags(run, observed, tags)
+        observed = {**observed, "tags": tags}
         members = {name: value for name, value in _desired_members(run).items() if name not in self._fixed}
         if changes := differences(members, observed):
             observed = self.noun.change(run.client, run.external_id, changes)
         _assign_agents(run)
         return self.check(run, observed)
 
-    def fault_of(self, observed: Mapping[str, Any]) -> str | None:
-        return UNKNOWN_FAULT if observed.get("status") == _BROKEN else None
-
-    def is_changing(self, observed: Mapping[str, Any]) -> bool:
-        return observed.get("status") in _BUILDING
-
 
 def _desired_members(run: Run) -> dict[str, Any]:
     """Return the members of the object, without its tags. The marker is its description, unless the user sets one."""
-    body = run.names.resolve_body(run.specification)
+    body = run.login.resolve_body(run.specification)
     body.pop("tags", None)
     return {**body, "description": body.get("description") or run.marker.text}
 
@@ -191,7 +185,7 @@ def _desired_rule(run: Run, rule: Mapping[str, Any]) -> dict[str, Any]:
     body = {key: value for key, value in rule.items() if value is not None}
     if body.get("remote_group_id") == _SELF:
         body["remote_group_id"] = run.external_id
-    return {"direction": "ingress", "ethertype": "IPv4", **run.names.resolve_body(body)}
+    return {"direction": "ingress", "ethertype": "IPv4", **run.login.resolve_body(body)}
 
 
 def _is_rule(desired: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:

@@ -48,7 +48,7 @@ class RouterInterfaceDriver(Driver):
         run.client.request(NETWORK, "PUT", f"/routers/{router}/remove_router_interface", {key: id})
 
     def _resolve(self, run: Run) -> tuple[str, str, str]:
-        body = run.names.resolve_body(run.specification)
+        body = run.login.resolve_body(run.specification)
         key = "port_id" if body.get("port_id") else "subnet_id"
         return body["router_id"], key, body[key]
 
@@ -87,7 +87,7 @@ class RouterGatewayDriver(Driver):
         return {"router_id": router_id, **gateway} if gateway.get("network_id") == network_id else None
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        body = run.names.resolve_body(run.specification)
+        body = run.login.resolve_body(run.specification)
         router_id, network_id = body["router_id"], body["network_id"]
         router = _ROUTER.change(run.client, router_id, {_GATEWAY: {"network_id": network_id}})
         return f"{router_id}:{network_id}", {"router_id": router_id, **(router.get(_GATEWAY) or {})}
@@ -116,7 +116,7 @@ class ExtraRouteSetDriver(Driver):
         return {"id": run.external_id, "routes": own}
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        router_id = run.names.resolve("router", str(run.specification["router_id"]))
+        router_id = run.login.resolve("router", str(run.specification["router_id"]))
         return router_id, {"id": router_id, "routes": []}
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
@@ -174,7 +174,7 @@ class FloatingIpAssociationDriver(Driver):
 
     def adopt(self, run: Run) -> Result:
         # Heat gives associations ids of its own, so the id follows from the specification.
-        body = run.names.resolve_body(run.specification)
+        body = run.login.resolve_body(run.specification)
         floating_ip, port = body[_ADDRESS], body["port_id"]
         observed = _FLOATING_IP.find(run.client, floating_ip)
         if observed is None or observed["port_id"] != port:
@@ -187,12 +187,12 @@ class FloatingIpAssociationDriver(Driver):
         return _FLOATING_IP.find(run.client, floating_ip)
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        body = run.names.resolve_body(run.specification)
+        body = run.login.resolve_body(run.specification)
         floating_ip = body.pop(_ADDRESS)
         return f"{floating_ip}:{body.get('port_id') or ''}", _FLOATING_IP.change(run.client, floating_ip, body)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        body = run.names.resolve_body(run.specification)
+        body = run.login.resolve_body(run.specification)
         wanted, former = body.pop(_ADDRESS), run.external_id.partition(":")[0]
         if wanted == former and is_same(body, observed):
             return Done(observed)
@@ -221,13 +221,13 @@ class PortForwardDriver(Driver):
     kind, noun = CloudKind.PORT_FORWARDING, Noun("FloatingIPPortForward", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
-        floating_ip = str(run.object.observed.get(_ADDRESS) or run.names.resolve_body(run.specification)[_ADDRESS])
+        floating_ip = str(run.object.observed.get(_ADDRESS) or run.login.resolve_body(run.specification)[_ADDRESS])
         present = forwardings_of(floating_ip).find(run.client, run.external_id)
         return {**present, _ADDRESS: floating_ip} if present else None
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         """Find the forwarding of the same external port, which a floating IP has once, to the same target."""
-        wanted = run.names.resolve_body(run.specification)
+        wanted = run.login.resolve_body(run.specification)
         floating_ip = wanted.pop(_ADDRESS)
         query = {name: wanted[name] for name in ("external_port", "protocol")}
         for present in forwardings_of(floating_ip).list(run.client, query):
@@ -236,13 +236,13 @@ class PortForwardDriver(Driver):
         return None
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        body = run.names.resolve_body(run.specification)
+        body = run.login.resolve_body(run.specification)
         floating_ip = body.pop(_ADDRESS)
         observed = {**forwardings_of(floating_ip).create(run.client, body), _ADDRESS: floating_ip}
         return str(observed["id"]), observed
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        wanted, floating_ip = run.names.resolve_body(run.specification), str(observed[_ADDRESS])
+        wanted, floating_ip = run.login.resolve_body(run.specification), str(observed[_ADDRESS])
         changes = differences({**wanted, _ADDRESS: floating_ip}, observed)
         if not changes:
             return Done(observed)

@@ -17,6 +17,7 @@ from stoker_openstack.cloud.drivers.base import (
     Run,
     Wait,
     await_stable,
+    set_tags,
 )
 from stoker_openstack.cloud.drivers.server_changes import REBUILDS
 from stoker_openstack.cloud.drivers.server_request import (
@@ -152,8 +153,8 @@ class ServerDriver(Driver):
 
 def _complete(run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:
     """Apply what follows the start of a server; return its representation with Stoker's own keys."""
-    if run.specification.get("tags") is not None:
-        server_changes.set_tags(run, observed)
+    if (tags := run.specification.get("tags")) is not None:
+        set_tags(run, observed, [str(tag) for tag in tags])
     server_changes.associate_floating_ips(run)
     extras = list_ports(run.client, [run.external_id])[run.external_id]
     types = run.specification.get("stoker:console_types") or ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker_openstack.cloud.drivers.base import Run, is_same, set_metadata
+from stoker_openstack.cloud.drivers.base import Run, set_metadata
 from stoker_openstack.cloud.drivers.server_request import (
     encode,
     has_own_ports,
@@ -27,7 +27,8 @@ _REBUILD_VERSION = "2.57"
 
 def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
     """Send the next requests that the server needs. Return whether Nova now changes the server."""
-    _set_name(run, observed)
+    if observed["name"] != run.name:
+        run.noun.change(run.client, run.external_id, {"name": run.name})
     set_metadata(run, observed)
     if observed["status"] == "VERIFY_RESIZE":
         if not run.progress.get(CONFIRMED):
@@ -42,13 +43,6 @@ def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
     return False
 
 
-def set_tags(run: Run, observed: Mapping[str, Any]) -> None:
-    """Set the server's tags."""
-    tags = [str(tag) for tag in run.specification["tags"]]
-    if not is_same(tags, observed.get("tags")):
-        run.send("PUT", "/tags", {"tags": tags})
-
-
 def associate_floating_ips(run: Run) -> None:
     """Associate the floating IPs of ``networks`` with the server's ports."""
     networks = network_entries(run.specification)
@@ -58,7 +52,7 @@ def associate_floating_ips(run: Run) -> None:
     for entry, nic in zip(networks, nics(run), strict=True):
         interface = next((item for item in interfaces if _is_of(nic, item)), None)
         if entry.get("floating_ip") and interface is not None:
-            floating_ip = run.names.resolve("floating_ip", str(entry["floating_ip"]))
+            floating_ip = run.login.resolve("floating_ip", str(entry["floating_ip"]))
             NOUNS["floating_ip"].change(run.client, floating_ip, {"port_id": interface["port_id"]})
 
 
@@ -75,13 +69,8 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
     return urls
 
 
-def _set_name(run: Run, observed: Mapping[str, Any]) -> None:
-    if observed["name"] != run.name:
-        run.noun.change(run.client, run.external_id, {"name": run.name})
-
-
 def _resize(run: Run, observed: Mapping[str, Any]) -> bool:
-    flavor = run.names.resolve("flavor", str(run.specification["flavorRef"]))
+    flavor = run.login.resolve("flavor", str(run.specification["flavorRef"]))
     if observed["flavor"]["id"] == flavor:
         return False
     run.send("POST", "/action", {"resize": {"flavorRef": flavor}})
@@ -92,7 +81,7 @@ def _rebuild(run: Run, observed: Mapping[str, Any]) -> bool:
     image = run.specification.get("imageRef")
     if not image or not observed.get("image"):
         return False
-    image_id = run.names.resolve("image", str(image))
+    image_id = run.login.resolve("image", str(image))
     rebuilds = int(run.specification.get(REBUILDS) or 0)
     is_due = rebuilds > int(run.progress.get(REBUILDS, run.object.observed.get(REBUILDS, 0)))
     if observed["image"]["id"] == image_id and not is_due:

@@ -40,8 +40,8 @@ def create_body(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     server.pop("tags", None)
     hints = {_HINTS: server.pop(_HINTS)} if _HINTS in server else {}
     if server.get("imageRef"):
-        server["imageRef"] = run.names.resolve("image", str(server["imageRef"]))
-    server["flavorRef"] = run.names.resolve("flavor", str(server.get("flavorRef") or ""))
+        server["imageRef"] = run.login.resolve("image", str(server["imageRef"]))
+    server["flavorRef"] = run.login.resolve("flavor", str(server.get("flavorRef") or ""))
     if server.get("block_device_mapping_v2"):
         server["block_device_mapping_v2"] = [_device(run, item) for item in server["block_device_mapping_v2"]]
     if server.get("user_data"):
@@ -69,7 +69,7 @@ def encode(user_data: str) -> str:
 def security_groups(run: Run) -> list[str]:
     """Return the ids of the server's security groups."""
     groups = run.specification.get("security_groups") or ()
-    return [run.names.resolve("security_group", group["name"]) for group in groups]
+    return [run.login.resolve("security_group", group["name"]) for group in groups]
 
 
 def network_entries(specification: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -93,18 +93,18 @@ def nics(run: Run) -> list[dict[str, Any]]:
 def _named_ports(run: Run) -> set[str]:
     """Return the ids of the ports that the entries name."""
     entries = network_entries(run.specification)
-    return {run.names.resolve("port", str(entry["port"])) for entry in entries if entry.get("port")}
+    return {run.login.resolve("port", str(entry["port"])) for entry in entries if entry.get("port")}
 
 
 def _nic(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one network of the request. ``ports``: those that no other entry has; loses the one of this entry."""
     nic = {key: value for key, value in entry.items() if key not in _OWN_MEMBERS and value is not None}
     if entry.get("port"):
-        nic = {"port": run.names.resolve("port", str(entry["port"])), "tag": entry.get("tag")}
+        nic = {"port": run.login.resolve("port", str(entry["port"])), "tag": entry.get("tag")}
     elif needs_own_port(entry):
         nic = {"port": _ensure_own_port(run, index, entry, ports), "tag": entry.get("tag")}
     elif entry.get("uuid"):
-        nic["uuid"] = run.names.resolve("network", str(entry["uuid"]))
+        nic["uuid"] = run.login.resolve("network", str(entry["uuid"]))
     return {key: value for key, value in nic.items() if value is not None}
 
 
@@ -171,7 +171,7 @@ def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list
     address = {key: value for key, value in address.items() if value}
     if address:
         body["fixed_ips"] = [address]
-    body = run.names.resolve_body({**body, **(entry.get("port_extra_properties") or {})})
+    body = run.login.resolve_body({**body, **(entry.get("port_extra_properties") or {})})
     body["network_id"] = _network_of(run, entry, body)
     if run.specification.get("security_groups"):
         body.setdefault("security_groups", security_groups(run))
@@ -185,9 +185,9 @@ def _suits(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
 
 def _is_at(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     """Return whether a port has the network, the subnet and the address of an entry."""
-    if entry.get("uuid") and port["network_id"] != run.names.resolve("network", str(entry["uuid"])):
+    if entry.get("uuid") and port["network_id"] != run.login.resolve("network", str(entry["uuid"])):
         return False
-    subnet = run.names.resolve("subnet", str(entry["subnet"])) if entry.get("subnet") else None
+    subnet = run.login.resolve("subnet", str(entry["subnet"])) if entry.get("subnet") else None
     addresses = port.get("fixed_ips") or ()
     if not addresses:
         return subnet is None and not entry.get("fixed_ip")
@@ -216,7 +216,7 @@ def has_own_ports(specification: Mapping[str, Any]) -> bool:
 
 def _network_of(run: Run, entry: Mapping[str, Any], body: Mapping[str, Any]) -> str:
     if entry.get("uuid"):
-        return run.names.resolve("network", str(entry["uuid"]))
+        return run.login.resolve("network", str(entry["uuid"]))
     subnet = run.client.get(NETWORK, f"/subnets/{body['fixed_ips'][0]['subnet_id']}")["subnet"]
     return str(subnet["network_id"])
 
@@ -225,5 +225,5 @@ def _device(run: Run, device: Mapping[str, Any]) -> dict[str, Any]:
     resolved = {key: value for key, value in device.items() if value is not None}
     source = resolved.get("source_type")
     if source in ("image", "volume", "snapshot") and resolved.get("uuid"):
-        resolved["uuid"] = run.names.resolve(str(source), str(resolved["uuid"]))
+        resolved["uuid"] = run.login.resolve(str(source), str(resolved["uuid"]))
     return resolved

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from stoker_openstack.cloud.client import KEY_MANAGER, OBJECT_STORE, suppressing
 from stoker_openstack.cloud.drivers.base import (
     STILL_WAITING,
-    UNKNOWN_FAULT,
     Done,
     Driver,
     Result,
@@ -41,7 +40,6 @@ class KeypairDriver(Driver):
 
 
 _PATCH = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
-_BROKEN = ("killed", "deleted", "pending_delete")
 #: Note: the download was requested.
 _IMPORTED = "imported"
 
@@ -50,6 +48,7 @@ class ImageDriver(Driver):
     """The driver of images."""
 
     kind, noun = CloudKind.IMAGE, NOUNS["image"]
+    broken, changing = ("killed", "deleted", "pending_delete"), ("importing", "saving", "uploading")
 
     def body(self, run: Run) -> dict[str, Any]:
         return {**members_of(run.specification), **run.marker.metadata}
@@ -73,12 +72,6 @@ class ImageDriver(Driver):
         _set_members(run, observed)
         _set_active(run, observed)
         return Done(self.read(run))
-
-    def fault_of(self, observed: Mapping[str, Any]) -> str | None:
-        return UNKNOWN_FAULT if observed["status"] in _BROKEN else None
-
-    def is_changing(self, observed: Mapping[str, Any]) -> bool:
-        return observed["status"] in ("importing", "saving", "uploading")
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Result | None:
         if observed is None or observed["status"] != "queued":

@@ -32,8 +32,8 @@ class Snapshots:
     noun: Noun
     #: The name of snapshots in reasons.
     words = ""
-    #: The key of the snapshot's id in ``arguments`` and in ``observed``, and the status of a complete snapshot.
-    key, complete = "", ""
+    #: The key of the snapshot's id in ``arguments`` and in ``observed``.
+    key = ""
 
     def find(self, run: Run) -> str | None:
         """Return the id of the snapshot that an interrupted action of this generation has requested."""
@@ -43,8 +43,8 @@ class Snapshots:
         """Request a snapshot, and return its id."""
         raise NotImplementedError
 
-    def refuse_broken(self, snapshot: Mapping[str, Any] | None) -> None:
-        """Raise CloudFailure if there is no snapshot, or if the service cannot create it."""
+    def is_complete(self, snapshot: Mapping[str, Any] | None) -> bool:
+        """Return whether a snapshot is complete. Raises CloudFailure if there is none, or if its creation failed."""
         raise NotImplementedError
 
     def create(self, run: Run, observed: Mapping[str, Any]) -> Result:
@@ -61,11 +61,6 @@ class Snapshots:
             return Wait(self.noun.key, f"Waiting for the {self.words}", polled_id=id)
         run.note(**{STORED: True, "polled_id": None})
         return Wait(run.noun.key)
-
-    def is_complete(self, snapshot: Mapping[str, Any] | None) -> bool:
-        """Return whether the service has created a snapshot. Raises CloudFailure if it cannot."""
-        self.refuse_broken(snapshot)
-        return snapshot is not None and snapshot["status"] == self.complete
 
     def delete(self, run: Run) -> Result:
         """Delete what an earlier SNAPSHOT has created."""
@@ -86,8 +81,7 @@ class Snapshots:
 class ServerImages(Snapshots):
     """Images of servers."""
 
-    noun, words = NOUNS["image"], "image of the server"
-    key, complete = "snapshot_image_id", "active"
+    noun, words, key = NOUNS["image"], "image of the server", "snapshot_image_id"
 
     def find(self, run: Run) -> str | None:
         current = (run.object.observed.get("stoker:snapshot") or {}).get(self.key)
@@ -101,9 +95,10 @@ class ServerImages(Snapshots):
         answer = run.send("POST", "/action", {"createImage": {"name": _image_name(run), "metadata": metadata}})
         return str(answer.headers["Location"]).rpartition("/")[2]
 
-    def refuse_broken(self, snapshot: Mapping[str, Any] | None) -> None:
+    def is_complete(self, snapshot: Mapping[str, Any] | None) -> bool:
         if snapshot is None or snapshot["status"] in ("killed", "deleted"):
             raise CloudFailure("Failed to create the image of the server.", "Error")
+        return bool(snapshot["status"] == "active")
 
     def delete_abandoned(self, run: Run) -> None:
         """An image that Glance protects stays."""
@@ -124,8 +119,7 @@ class ServerImages(Snapshots):
 class VolumeBackups(Snapshots):
     """Backups of volumes, which are the snapshots of volumes in Heat, too."""
 
-    noun, words = NOUNS["backup"], "backup of the volume"
-    key, complete = "backup_id", "available"
+    noun, words, key = NOUNS["backup"], "backup of the volume", "backup_id"
 
     def find(self, run: Run) -> str | None:
         backups = self.noun.list(run.client, {"name": _backup_name(run)})
@@ -137,10 +131,11 @@ class VolumeBackups(Snapshots):
         body = {"volume_id": run.external_id, "name": _backup_name(run), "force": is_used}
         return str(self.noun.create(run.client, body)["id"])
 
-    def refuse_broken(self, snapshot: Mapping[str, Any] | None) -> None:
+    def is_complete(self, snapshot: Mapping[str, Any] | None) -> bool:
         if snapshot is None or snapshot["status"].startswith("error"):
             reason = (snapshot or {}).get("fail_reason") or "it was deleted"
             raise CloudFailure(f"Failed to create the backup of the volume: {reason}", "ResourceInError")
+        return bool(snapshot["status"] == "available")
 
     def create_volume(self, run: Run) -> tuple[str, Mapping[str, Any]]:
         """
