@@ -185,6 +185,14 @@ def test_a_stack_is_abandoned_and_adopted(stoker, web, nowhere):
     assert file.stat().st_mode & 0o077 == 0
     assert stoker("stack", "adopt", "web", str(file), "--wait").code == 0
     assert web() == ("ADOPT_COMPLETE", "one")
+    assert stoker("stack", "adopt", "other", str(nowhere)).code == 2
+
+
+def test_the_data_of_an_abandoned_stack_is_printed_if_its_file_cannot_be_written(stoker, web):
+    exported = json.loads(stoker("stack", "export", "web").out)
+    left = stoker("stack", "abandon", "web", "--output-file", "/dev/full")
+    assert (left.code, "cannot write /dev/full" in left.err) == (2, True)
+    assert json.loads(left.out)["resources"] == exported["resources"]
 
 
 def test_a_dry_run_and_a_validation_create_nothing(site, stoker, web, nowhere):

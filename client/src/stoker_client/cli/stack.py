@@ -13,7 +13,7 @@ import click
 from stoker_client import graph_renderer
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import confirm_deletion, yes_option
-from stoker_client.cli._options import contains_option, link_option, print_link, wait_option
+from stoker_client.cli._options import contains_option, link_option, print_link, read_text, wait_option
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -30,7 +30,7 @@ from stoker_client.cli._session import Batch, Session
 from stoker_client.cli._stack_changes import create, emit_result, update
 from stoker_client.cli._wait import failure_lines, wait_for_stack
 from stoker_client.client import Client
-from stoker_client.errors import ClientError
+from stoker_client.errors import BadInput, ClientError
 from stoker_client.shapes import Stack
 from stoker_client.stacks import Operation, follow_events, read_events
 
@@ -110,20 +110,24 @@ def abandon(session: Session, stack: str, output_file: Path | None) -> None:
         return
     with explaining_write_errors(output_file, _FILE):  # fail before the stack is abandoned
         output_file.touch(mode=0o600)
-    text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
-    with explaining_write_errors(output_file, _FILE):
-        output_file.write_text(f"{text}\n")
+    data = session.client.stacks.abandon(stack)
+    try:
+        with explaining_write_errors(output_file, _FILE):
+            output_file.write_text(f"{json.dumps(data, indent=2, ensure_ascii=False)}\n")
+    except BadInput:
+        emit_data("json", data)  # the stack is gone, so this is the only copy
+        raise
 
 
 @stack.command("adopt")
 @click.argument("name")
-@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
+@click.argument("data", metavar="FILE")
 @wait_option
 @output_option
 @click.pass_obj
-def adopt(session: Session, name: str, data: Path, wait: bool, output: Output) -> None:
-    """Create a stack from the data of an abandoned stack."""
-    operation = session.client.stacks.create({"stack_name": name, "adopt_stack_data": data.read_text()})
+def adopt(session: Session, name: str, data: str, wait: bool, output: Output) -> None:
+    """Create a stack from the data of an abandoned stack. FILE: - is standard input."""
+    operation = session.client.stacks.create({"stack_name": name, "adopt_stack_data": read_text(data, "FILE")})
     if wait:
         wait_for_stack(session.client, operation, "ADOPT_COMPLETE")
     emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)
