@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stoker.model.errors import StackExists, StackValidationFailed
@@ -205,3 +207,21 @@ def test_a_config_of_a_stack_cannot_be_adopted(heat):
 
     left = heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
     assert heat.create(left["template"], "adopting", adopt=left["resources"]).status == "COMPLETE"
+
+
+def test_the_deletion_of_an_incomplete_adoption_leaves_what_it_has_adopted(heat):
+    inner = template({"config": config(), "server": server(), "d": deployment(actions=["CREATE", "DELETE"])})
+    outer = {"inner": define("inner.yaml"), "last": {**server(), "depends_on": "inner"}}
+    stack = heat.complete(heat.create(template(outer), files={"inner.yaml": json.dumps(inner)}))
+    data = heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
+    lost = {**data["resources"], "last": {**data["resources"]["last"], "resource_id": "lost"}}
+
+    failed = heat.create(data["template"], "failed", adopt=lost, files=data["files"])
+    assert (failed.status, heat.states(heat.nested(failed, "inner"))["d"]) == ("FAILED", "ADOPT_COMPLETE")
+    assert heat.delete(failed).status == "COMPLETE"
+    assert heat.running() == []
+
+    adopted = heat.create(data["template"], "adopted", adopt=data["resources"], files=data["files"])
+    assert adopted.status == "COMPLETE"
+    heat.delete(adopted)
+    assert [deployment.action for deployment in heat.running()] == ["DELETE"]

@@ -103,6 +103,22 @@ def test_objects_keep_their_ids_and_outputs_their_values(stoker, other):
     assert stoker.heat("DELETE", path).status == 204
 
 
+def test_an_import_can_be_repeated_after_the_deletion_of_an_incomplete_one(stoker, other):
+    data = adoption_data(other.read(), {"secret": "s"}, {})
+    kind = "OS::Heat::DeployedServer"
+    first = {"type": kind, "depends_on": list(data["template"]["resources"])}
+    template = {**data["template"], "resources": {**data["template"]["resources"], "lost": first}}
+    lost = {"type": kind, "resource_id": str(uuid4())}
+    path, stack = imported(stoker, {**data, "template": template, "resources": {**data["resources"], "lost": lost}})
+    assert stack["stack_status"] == "ADOPT_FAILED"
+    assert stoker.heat("DELETE", path).status == 204
+    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "DELETE_COMPLETE")
+
+    path, stack = imported(stoker, data)
+    assert stack["stack_status"] == "ADOPT_COMPLETE", stack["stack_status_reason"]
+    assert stoker.heat("DELETE", path).status == 204
+
+
 def test_values_of_hidden_parameters_are_required(other):
     with pytest.raises(BadInput, match=r"Heat does not show hidden parameters of \w+: add -P secret=…"):
         adoption_data(other.read(), {}, {})

@@ -78,7 +78,7 @@ WAKE = "resource.wake"
 USER = "stack_user"
 #: Key of ``Resource.data`` for the name of the object that the resource has adopted.
 ADOPTED_NAME = "adopted_name"
-#: Key of a resource's data: whether the deletion of the resource leaves its object at the cloud.
+#: Key of a resource's data: whether the deletion of the resource leaves its object.
 KEEPS_OBJECT = "keeps_object"
 #: Limit of every wait in seconds: ten years. The limit avoids dates beyond the calendar.
 LONGEST_WAIT = 315_360_000

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from stoker import json_values
-from stoker.deployments import service
+from stoker.deployments import run_end, service
 from stoker.deployments.configs import new_config
 from stoker.json_values import NO_NUL, RequiredName
 from stoker.model.deployment import Deployment
@@ -29,7 +29,7 @@ from stoker.resources.base import ResourceEnv
 from stoker.stacks.engine.decisions import TAKES
 from stoker.stacks.engine.session import new_resource
 from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.store import configs, deployments, servers
+from stoker.store import configs, deployments, resources, servers
 from stoker.store.tx import Tx
 
 #: The input of a derived config that names the transport of results.
@@ -96,25 +96,43 @@ class Adoption(Struct, frozen=True, kw_only=True):
 
 
 def add_objects(tx: Tx, env: ResourceEnv, adoption: Adoption, *, project_id: str, requested_by: str) -> None:
-    """Create the objects without a stack. Raises Conflict if an id exists already, DeploymentRefused, Invalid."""
+    """
+    Create the objects without a stack. Those that an incomplete adoption has left are used again.
+
+    Raises Conflict if an id exists otherwise, DeploymentRefused, Invalid.
+    """
+    for deployment in adoption.software_deployments or ():
+        _withdraw_left(tx, env, deployment.id, project_id)
     for server in adoption.servers or ():
-        if servers.find(tx, server.id) is not None:
+        left = servers.find(tx, server.id)
+        if left is None:
+            new = Server(id=server.id, project_id=project_id, name=server.name, kind=Kind.DEPLOYED, created_at=tx.now)
+            servers.add(tx, new)
+        elif left.project_id != project_id or left.stack_id is not None or left.kind is not Kind.DEPLOYED:
             raise Conflict(f"the server ({server.id}) exists already")
-        new = Server(id=server.id, project_id=project_id, name=server.name, kind=Kind.DEPLOYED, created_at=tx.now)
-        servers.add(tx, new)
     for config in adoption.software_configs or ():
-        if configs.find(tx, config.id) is not None:
+        present = configs.find(tx, config.id)
+        if present is None:
+            new_config(tx, project_id, may_be_owned=True, **asdict(config))
+        elif present.project_id != project_id or resources.all_with_physical_id(tx, config.id, project_id):
             raise Conflict(f"the software config ({config.id}) exists already")
-        new_config(tx, project_id, may_be_owned=True, **asdict(config))
     for deployment in adoption.software_deployments or ():
         _add_deployment(tx, env, deployment, project_id, requested_by)
+
+
+def _withdraw_left(tx: Tx, env: ResourceEnv, id: str, project_id: str) -> None:
+    """Delete a deployment that an incomplete adoption has left. Raises Conflict for any other with this id."""
+    left = deployments.find(tx, id, for_update=True)
+    if left is None:
+        return
+    if left.project_id != project_id or left.stack_id is not None:
+        raise Conflict(f"the deployment ({id}) exists already")
+    run_end.withdraw(tx, env, left)
 
 
 def _add_deployment(
     tx: Tx, env: ResourceEnv, deployment: ImportedDeployment, project_id: str, requested_by: str
 ) -> None:
-    if deployments.find(tx, deployment.id) is not None:
-        raise Conflict(f"the deployment ({deployment.id}) exists already")
     config = configs.find(tx, deployment.config_id)
     if config is None or config.project_id != project_id:
         raise Invalid(

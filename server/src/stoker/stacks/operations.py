@@ -153,7 +153,7 @@ def refuse_update(stack: Stack) -> None:
 
 
 def delete(tx: Tx, engine: Engine, stack_id: str, *, facade: Resource | None = None) -> Stack:
-    """Delete a stack, superseding any other operation. What it had not adopted completely stays at the cloud."""
+    """Delete a stack, superseding any other operation. An incomplete adoption leaves all adopted objects."""
     session = lock_stack(tx, engine, stack_id, facade=facade)
     stack = session.stack
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:

@@ -25,7 +25,6 @@ from stoker.model.stack import Action, Resource, Status
 from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,
-    KEEPS_OBJECT,
     LONGEST_NAME,
     Context,
     Outcome,
@@ -107,7 +106,7 @@ class CloudType(SavesState, ResourceType):
         current = cloud.find(context.tx, resource.id) if cloud else None
         if cloud is None or current is None:
             return DONE
-        if not is_owned(current) or resource.data.get(KEEPS_OBJECT):
+        if not is_owned(current):
             cloud.forget(context.tx, resource.id)
             return DONE
         arguments = {"snapshot": True} if resource.definition.get("deletion_policy") == "Snapshot" else {}

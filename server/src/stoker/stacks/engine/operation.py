@@ -218,7 +218,7 @@ def disown(tx: Tx, engine: Engine, resource: Resource) -> None:
 
 
 def keep_adopted(tx: Tx, root: Stack) -> None:
-    """Keep the objects that a tree has adopted, for its deletion during the adoption: another stack may use them."""
+    """Let the deletion of a tree leave the objects that it has adopted: another stack may use them, or adopt them."""
     for member in stacks.tree(tx, root.id):
         adopted = [resource for resource in resources.of_stack(tx, member.id) if resource.action is Action.ADOPT]
         resources.save_all(tx, [replace(item, data={**item.data, KEEPS_OBJECT: True}) for item in adopted])

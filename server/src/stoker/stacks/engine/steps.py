@@ -12,7 +12,7 @@ from stoker.model.errors import NotSupported, ResourceActionRestricted, StokerEr
 from stoker.model.stack import Action, Phase, Resource, Status
 from stoker.resources import agent_access
 from stoker.resources.agent_access import AccessMissing
-from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, TakesBack, is_created
+from stoker.resources.base import KEEPS_OBJECT, Context, Outcome, Replace, ResourceFailure, TakesBack, is_created
 from stoker.stacks.engine import actions, decisions, operation
 from stoker.stacks.engine.actions import (
     begin,
@@ -47,7 +47,9 @@ def cleanup_step(session: StackSession, id: str) -> bool:
         return False
     definition = resource.definition
     stays = definition.get("external_id") or definition.get("deletion_policy") == "Retain"
-    if stays or resource.action is Action.INIT:
+    # A nested stack is deleted without the objects of its own resources that have the key.
+    is_kept = resource.data.get(KEEPS_OBJECT) and not session.type_of(resource).is_nested
+    if stays or is_kept or resource.action is Action.INIT:
         _release(session, resource)
         return True
     hook = actions.find_hook(session, definition.get("hooks", ()), "pre", Action.DELETE)
