@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 import yaml
 
+from support import forked
 from support.accounts import Account
 from support.agents import own_agent
 from support.backends import greetings, sections
@@ -64,16 +64,8 @@ def stacks(stoker: Served, project: str, token: str | None, verb: str = "GET", b
 
 def test_the_openstack_command_with_keystones_login(stoker, keystone, project):
     def run(*words: str) -> str:
-        program = str(Path(sys.executable).with_name("openstack"))
-        plain = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
-        done = subprocess.run(
-            [program, *words],
-            env={**plain, "PYTHONWARNINGS": "ignore"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        login = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
+        done = forked.run(words, {**login, "PYTHONWARNINGS": "ignore"}, timeout=120, program="openstack")
         assert done.returncode == 0, f"{words}\n{done.stderr}\n{stoker.output}"
         return done.stdout
 
@@ -135,7 +127,7 @@ def test_a_session_of_the_console_has_keystones_login(stoker, keystone, project,
 
 
 def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
-    command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--state-dir", str(tmp_path / "state")]
+    command = ["serve", "--state-dir", str(tmp_path / "state")]
     for changes, told in (
         ({"login": (SERVICE[0], "wrong")}, "keystone_cloud"),
         ({"keystone_auth_url": "somewhere"}, "keystone_auth_url must begin with http"),
@@ -146,7 +138,7 @@ def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
     ):
         words = [*command, "--port", str(free_port()), *flags(keystone, tmp_path, **changes)]
         variables = {**os.environ, "HOME": str(tmp_path / "home")}
-        done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
+        done = forked.run(words, variables, timeout=60)
         assert done.returncode == 1, done.stdout + done.stderr
         assert told in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -231,9 +223,7 @@ def test_keystoneauth_is_imported_only_in_keystone_mode():
 
 def test_a_keystone_that_never_answers_does_not_block_the_server(keystone, tmp_path):
     """Nobody waits long for it but those few who find out whether it is there again."""
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(100)
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         settings = flags(keystone, tmp_path, timeout=2, keystone_auth_url=url)
         with served(tmp_path, *settings) as stoker, ThreadPoolExecutor(60) as pool:

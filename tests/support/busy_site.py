@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.accounts import Account, create_account
+from support.accounts import create_account
 from support.agent_protocol import deploy
-from support.server import LOCAL_SERVERS, Served, served
+from support.server import LOCAL_SERVERS, HeatClient, Served, served
 from support.templates import config, define, deployment, template
 
 #: The numbers of servers of the groups web and db.
@@ -80,13 +80,12 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
     for number, (name, id) in enumerate(sorted(servers.items())):
         tier = next((tier for tier in ("web", "db") if name.startswith(tier)), "other")
         site = "berlin" if number % 3 else "lisbon"
-        _ok(stoker, "PATCH", f"/servers/{id}", {"labels": {"tier": tier, "site": site}})
-        if tier == "db":
-            window = {"cron": "0 22 * * *", "minutes": 240, "timezone": "UTC"}
-            _ok(stoker, "PATCH", f"/servers/{id}", {"policy": {"maintenance_windows": [window]}})
+        window = {"cron": "0 22 * * *", "minutes": 240, "timezone": "UTC"}
+        policy = {"policy": {"maintenance_windows": [window]}} if tier == "db" else {}
+        _ok(stoker, "PATCH", f"/servers/{id}", {"labels": {"tier": tier, "site": site}, **policy})
     _create_stack(stoker, "monitoring", _monitoring())
     ida = create_account(stoker, "member", name="ida")
-    _change_policy(ida, servers["web3"])
+    _ok(ida, "PATCH", f"/servers/{servers['web3']}", {"policy": {"groups": ["script", "file", "agent"]}})
     _let_drift(stoker, folder, [servers["web0"], servers["web5"]])
     patch = stoker.create_config(_PATCH.format(**servers), name="Upgrade openssl")
     web = [servers[f"web{number}"] for number in range(WEB)]
@@ -105,11 +104,10 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
         ("Vacuum", "0 12 * * sun", databases[:1]),
     ):
         body = {"name": title, "cron": cron, "trigger": {"config_id": backup, "servers": chosen}}
-        schedule = _ok(stoker, "POST", "/software_schedules", body)["software_schedule"]["id"]
-    _ok(stoker, "POST", "/relays", {"name": "lisbon", "url": "https://relay.lisbon.example:8005"})
+        schedule = stoker.create("software_schedules", **body)["id"]
+    stoker.create("relays", name="lisbon", url="https://relay.lisbon.example:8005")
     _wait_for_approval(stoker, "web-lisbon-41")
-    name = next(name for name in _resources(stoker, stack) if name == "shop3")
-    failed = _resources(stoker, stack)[name]
+    failed = stoker.heat("GET", f"/stacks/shop/{stack}/resources/shop3").body["resource"]["physical_resource_id"]
     return BusySite(stoker, folder, servers, stack, ended, running, failed, platform, patch, ida.user_id, schedule)
 
 
@@ -128,18 +126,12 @@ def _shop(version: str) -> dict[str, Any]:
     return template(resources, outputs={"version": {"value": version}})
 
 
-def _change_policy(account: Account, server: str) -> None:
-    answer = account.heat("PATCH", f"/servers/{server}", {"policy": {"groups": ["script", "file", "agent"]}})
-    assert answer.status == 200, answer.raw
-
-
 def _let_drift(stoker: Served, folder: Path, servers: list[str]) -> None:
     """Deploy a file to servers, and change it on them."""
     paths = [folder / f"motd-{number}" for number, _ in enumerate(servers)]
     for path, server in zip(paths, servers, strict=True):
         body = {"path": str(path), "content": "Managed by Stoker: see the stack shop.\n", "mode": "0644"}
         deploy(stoker, server, body, name="Message of the day", group="file")
-    stoker.until(lambda: all(path.exists() for path in paths))
     stoker.until(lambda: _is_complete(stoker, servers))
     for path in paths:
         path.write_text("Do not restart before Monday. Ida\n")
@@ -213,12 +205,7 @@ def _list_servers(stoker: Served) -> dict[str, str]:
     return {each["name"]: each["id"] for each in stoker.heat("GET", "/servers").body["servers"]}
 
 
-def _resources(stoker: Served, stack: str) -> dict[str, str]:
-    listed = stoker.heat("GET", f"/stacks/shop/{stack}/resources").body["resources"]
-    return {each["resource_name"]: each["physical_resource_id"] for each in listed}
-
-
-def _ok(stoker: Served, verb: str, path: str, body: dict[str, Any]) -> Any:
+def _ok(stoker: HeatClient, verb: str, path: str, body: dict[str, Any]) -> Any:
     answer = stoker.heat(verb, path, body)
     assert answer.status < 300, answer.raw
     return answer.body

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from support.accounts import Account
 from support.agent_protocol import trade
 from support.server import Answer
-from support.templates import define
+from support.templates import HANDLE, define, template
 
 CLIENT_ID = str(uuid.uuid4())
 _NAME = "others-own"
@@ -110,17 +110,13 @@ def _enroll(owner: Account) -> tuple[str, str]:
 
 
 def _stack(owner: Account, secret: str, hidden: str) -> dict[str, str]:
-    template = {
-        "heat_template_version": "2018-08-31",
-        "description": secret,
-        "parameters": {"hidden": {"type": "string", "hidden": True}},
-        "resources": {
-            "value": define("OS::Heat::Value", value=secret),
-            "handle": define("OS::Heat::WaitConditionHandle"),
-        },
-        "outputs": {"shown": {"value": secret}},
-    }
-    path = owner.create_stack(_NAME, template, parameters={"hidden": hidden})
+    content = template(
+        {"value": define("OS::Heat::Value", value=secret), "handle": HANDLE},
+        description=secret,
+        parameters={"hidden": {"type": "string", "hidden": True}},
+        outputs={"shown": {"value": secret}},
+    )
+    path = owner.create_stack(_NAME, content, parameters={"hidden": hidden})
     snapshot = _ok(owner.heat("POST", f"{path}/snapshots", {"name": secret})).body["id"]
     events = _ok(owner.heat("GET", f"{path}/resources/value/events")).body["events"]
     return {

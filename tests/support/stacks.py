@@ -243,17 +243,15 @@ class World:
         """Return the states of the current resources by name."""
         return {name: f"{resource.action}_{resource.status}" for name, resource in self.resources(stack).items()}
 
-    def outputs(self, stack: Stack) -> dict[str, Any]:
+    def outputs(self, stack: Stack, member: str = "output_value") -> dict[str, Any]:
         """Return the output values by name."""
         with self.store.read() as tx:
             stored_outputs = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
-        return {output["output_key"]: output["output_value"] for output in stored_outputs}
+        return {output["output_key"]: output[member] for output in stored_outputs if member in output}
 
     def output_errors(self, stack: Stack) -> dict[str, str]:
         """Return the errors of outputs by name."""
-        with self.store.read() as tx:
-            stored_outputs = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
-        return {output["output_key"]: output["output_error"] for output in stored_outputs if "output_error" in output}
+        return self.outputs(stack, "output_error")
 
     def stored_events(self, stack: Stack) -> list[Event]:
         """Return the events, oldest first."""

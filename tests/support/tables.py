@@ -33,6 +33,10 @@ _INDEXES = sql(
 )
 
 
+#: A value of each type of columns that texts cannot be.
+_EMPTY = {"blob": b"", "bytea": b"", "boolean": False, "integer": 0, "bigint": 0, "text": "{}"}
+
+
 @dataclass(frozen=True)
 class Column:
     name: str
@@ -52,18 +56,7 @@ class Column:
             return parent if self.type.lower() not in ("integer", "bigint") else 1
         if not self.is_required:
             return None
-        kind = self.type.lower()
-        return (
-            "{}"
-            if kind == "text"
-            else b""
-            if kind in ("blob", "bytea")
-            else False
-            if kind == "boolean"
-            else 0
-            if kind in ("integer", "bigint")
-            else ""
-        )
+        return _EMPTY.get(self.type.lower(), "")
 
 
 def table_names(tx: Any) -> list[str]:
