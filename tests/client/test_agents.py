@@ -46,6 +46,8 @@ def test_an_upgrade_is_a_trigger_of_a_config_of_the_group_agent(site, stoker):
     )
     assert site.bodies[-1][2]["servers"] == [web1.id, web2.id]
     assert stoker("server", "upgrade", "web9").code == 4
+    refused = stoker("server", "upgrade", "web1", "--canary", "0")
+    assert (refused.code, "--canary is a number of servers" in refused.err) == (2, True)
     assert stoker("server", "upgrade", "web1").code == 0
     configs = stoker("config", "list", "-o", "json").data
     assert [config["group"] for config in configs if config["name"] == "agent-upgrade"] == ["agent"]

@@ -94,6 +94,18 @@ def test_operations_on_a_stack_name_it(site):
     ]
 
 
+def test_changes_of_labels_and_policies_are_audited_and_invalid_ones_are_refused(site):
+    site.create("servers", name="web1")
+    for said in ({"labels": {"a": 1}}, {"labels": [1]}, {"policy": "ALL"}, {"policy": {"groups": 1}}, []):
+        site.call("PATCH", "/servers/web1", said, 400)
+    site.call("GET", "/servers?labels=tier", status=400)
+    for said in ({"labels": {"tier": "web", "zone": "a"}}, {"labels": {"zone": None}}, {}, {"policy": "STACK"}):
+        server = site.call("PATCH", "/servers/web1", said)["server"]
+    assert (server["labels"], server["window"]) == ({"tier": "web"}, {"open": True, "changes_at": None})
+    assert [entry[1] for entry in entries(site)] == ["change labels"] * 2 + ["change policy"]
+    assert site.call("GET", "/audit")["audit"][2]["reason"] == '{} → {"tier":"web","zone":"a"}'
+
+
 def test_users_logins_and_refusals(site):
     password = "a long enough password"
     login = {"identity": {"methods": ["password"], "password": {"user": {"name": "ann", "domain": {"id": "default"}}}}}

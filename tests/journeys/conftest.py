@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.agents import OwnAgent, enrolled_agent
 from support.server import LOCAL_SERVERS, Served, served
 
 
@@ -11,4 +12,11 @@ from support.server import LOCAL_SERVERS, Served, served
 def stoker(tmp_path, database_url) -> Iterator[Served]:
     """A Stoker with local servers, on each kind of database."""
     with served(tmp_path, LOCAL_SERVERS, database=database_url) as running:
+        yield running
+
+
+@pytest.fixture
+def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
+    """The agent of the enrolled server ``web1``."""
+    with enrolled_agent(tmp_path / "agent", stoker, "web1") as running:
         yield running

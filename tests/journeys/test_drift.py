@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from support.agents import OwnAgent, enrolled_agent
 from support.server import Served, served
 from support.templates import define, template
 
@@ -25,12 +24,6 @@ def stoker(tmp_path, database_url) -> Iterator[Served]:
     # A lost agent is known to be offline in less time than by default.
     with served(tmp_path, "--heartbeat-seconds", "10", database=database_url) as running:
         yield running
-
-
-@pytest.fixture
-def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
-    with enrolled_agent(tmp_path / "agent", stoker, "web1") as process:
-        yield process
 
 
 def definition(server: str, file: Path, **settings: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import pytest
 from support.agent_protocol import deploy, shown
 from support.agents import OwnAgent, own_agent
 from support.availability import memory, reset_memory
-from support.backends import greetings, sections
 from support.events import event_stream
 from support.server import served
 
@@ -92,30 +91,6 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
         stdout = agent.root / "state" / "runs" / made["config_id"] / "stdout"
         assert stdout.stat().st_size == FLOOD
         assert "bytes were cut here" in shown(stoker, made)["output_values"]["deploy_stdout"]
-
-
-def test_progress_uses_the_transport_of_the_result(tmp_path):
-    """One run after the other; ``agent/test_live`` has the transports that take nothing but a result."""
-    signals = {name: name for name in ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")}
-    script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/$who; do sleep 0.05; done\n"
-    ordered = greetings("POLL_SERVER_CFN", signals, script=script)
-    for before, name in pairwise(signals):
-        ordered["resources"][name]["depends_on"] = before
-    with served(tmp_path) as stoker:
-        stack = stoker.create_stack("s", ordered)
-
-        def run(name: str) -> dict:
-            id = stoker.heat("GET", f"{stack}/resources/{name}").body["resource"]["physical_resource_id"]
-            return shown(stoker, {"id": id}) if id else {"status_reason": None}
-
-        with own_agent(tmp_path / "machine", sections(stoker, stack)) as machine:
-            machine.start()
-            for name in signals:
-                stoker.until(lambda name=name: run(name)["status_reason"] == "Running (42 %): half way")
-                assert run(name)["status"] == "IN_PROGRESS"
-                machine.work.joinpath(name).touch()
-                stoker.until(lambda name=name: run(name)["status"] == "COMPLETE")
-                assert run(name)["status_reason"] == "Outputs received"
 
 
 def test_a_killed_server_loses_no_output(tmp_path, database_url, agent):

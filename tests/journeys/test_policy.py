@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import pytest
-
 from support.accounts import Account, create_account, create_project
 from support.agent_protocol import shown
-from support.agents import OwnAgent, enrolled_agent
 from support.server import Answer, HeatClient, Served
 from support.templates import define, template
 
@@ -17,12 +11,6 @@ from support.templates import define, template
 def stranger(stoker: Served, name: str) -> Account:
     """A member of another project of this name."""
     return create_account(stoker, "member", project=create_project(stoker, name), name=name)
-
-
-@pytest.fixture
-def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
-    with enrolled_agent(tmp_path, stoker, "web1") as running:
-        yield running
 
 
 def deploy(client: HeatClient, server: str, text: str, group: str = "script") -> Answer:
@@ -93,34 +81,6 @@ def test_a_policy_admits_one_other_project(stoker, agent):
     assert stoker.heat("DELETE", "/servers/web1").status == 204
     stoker.until(lambda: status(theirs, hanging) == "FAILED")
     assert "decision=REFUSED" in stoker.output or '"REFUSED"' in stoker.output
-
-
-def test_labels_and_policies_are_set_shown_and_validated(stoker):
-    server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]
-    assert (server["labels"], server["policy_source"]) == ({}, "site")
-    assert server["policy"]["allow"] == "PROJECT"
-    assert server["window"] == {"open": True, "changes_at": None}
-
-    def change(said: Any) -> Answer:
-        return stoker.heat("PATCH", "/servers/web1", said)
-
-    assert change({"labels": {"tier": "web", "zone": "a"}}).body["server"]["labels"] == {"tier": "web", "zone": "a"}
-    assert change({"labels": {"zone": None}}).body["server"]["labels"] == {"tier": "web"}
-    assert [each["name"] for each in stoker.heat("GET", "/servers?labels=tier=web").body["servers"]] == ["web1"]
-    assert stoker.heat("GET", "/servers?labels=tier=db").body["servers"] == []
-    assert stoker.heat("GET", "/servers?labels=tier").status == 400
-    assert change({"policy": "STACK"}).body["server"]["policy_source"] == "server"
-    for wrong in ({"labels": {"a": 1}}, {"labels": [1]}, {"policy": "ALL"}, {"policy": {"groups": 1}}, []):
-        assert change(wrong).status == 400
-    assert change({}).body["server"]["labels"] == {"tier": "web"}
-    assert change({"policy": None}).body["server"]["policy_source"] == "site"
-    assert stoker.heat("PATCH", "/servers/none", {}).status == 404
-    log = stoker.heat("GET", "/audit").body["audit"]
-    assert [each["action"] for each in log] == [
-        *(["change policy"] * 2 + ["change labels"] * 2),
-        *("create enrollment", "log in"),
-    ]
-    assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
 
 
 def test_a_deployment_is_authorized_again_for_every_run(stoker):

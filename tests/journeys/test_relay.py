@@ -23,7 +23,6 @@ from support.agent_protocol import SpokenAgent, deploy, shown, spoken_agent, tra
 from support.agents import enrolled_agent
 from support.certificates import Authority
 from support.faulty_line import FaultyLine, faulty_line
-from support.install_line import Machine
 from support.server import Served, served
 from support.site_relay import SiteRelay, site_relay
 from support.templates import config, define, deployment, template
@@ -81,6 +80,8 @@ def test_agents_run_a_stack_through_the_relay(stoker, site, tmp_path):
         stoker.until(lambda: "python" in json.dumps(stoker.heat("GET", "/servers?name=web").body))
     [listed] = [each for each in stoker.json("relay", "list") if each["url"] == site.url]
     assert listed["version"] and listed["last_seen"]
+    refused = stoker.run("server", "enroll", "other", "--relay", "nowhere", check=False)
+    assert refused.returncode and "nowhere" in refused.stderr
 
 
 def call(stoker: Served, verb: str, path: str, body: Any = None) -> Any:
@@ -266,35 +267,6 @@ def test_the_program_the_script_and_hooks_are_downloaded_through_the_relay(stoke
     assert SpokenAgent(site, "", "", "wrong").call("GET", paths[0]).status == 401
     line.go()
     assert [agent.call("GET", path).status for path in paths] == [503, 503, 503]
-
-
-def test_the_install_line_of_a_relay_enrolls_through_it(tmp_path, stoker, site):
-    [name] = [each["name"] for each in stoker.json("relay", "list") if each["url"] == site.url]
-    line = stoker.json("server", "enroll", "by-line", "--relay", name)["enrollment"]
-    assert line["url"] == site.url
-    machine = Machine(tmp_path)
-    try:
-        pasted = machine.paste(line["command"])
-        assert machine.config["url"] == site.url, pasted.stderr
-    finally:
-        machine.end()
-    refused = stoker.run("server", "enroll", "other", "--relay", "nowhere", check=False)
-    assert refused.returncode and "nowhere" in refused.stderr
-
-
-def test_systemd_learns_that_the_relay_serves_and_whether_it_reaches_stoker(tmp_path, stoker):
-    path = tmp_path / "notify"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-        systemd.bind(str(path))
-        systemd.settimeout(60)
-        with site_relay(tmp_path, stoker, name="notified", variables={"NOTIFY_SOCKET": str(path)}) as site:
-            assert systemd.recv(4096) == b"READY=1\nSTATUS=the central Stoker answers"
-            site.kill9()
-            site.center = "http://127.0.0.1:1"
-            site.start()
-            first, second = systemd.recv(4096).decode().splitlines()
-            assert first == "READY=1"
-            assert second.startswith("STATUS=cannot reach the central Stoker: ConnectError")
 
 
 def test_a_deleted_relay_serves_no_documents(stoker, tmp_path):

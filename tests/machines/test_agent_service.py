@@ -29,11 +29,13 @@ def test_the_service_survives_a_kill_an_upgrade_and_the_loss_of_root(machines, s
     machine.put(_PROGRAM, old, 0o755)
     machine.run(["systemctl", "start", "stoker-agent"])
     stoker.until(lambda: stoker.json("server", "show", "web")["agent_version"] == "0.0.1")
+    assert "0.0.1 (outdated)" in stoker.run("server", "list").stdout
     pid = machine.show("MainPID", _UNIT)
     stoker.run("server", "upgrade", "web", "--follow")
     stoker.until(lambda: stoker.json("server", "show", "web")["agent_version"] == stoker_agent.__version__)
     assert (machine.show("MainPID", _UNIT), machine.show("NRestarts", _UNIT)) == (pid, "0")  # the same process
     assert machine.show("ActiveState", _UNIT) == "active"
+    assert stoker.json("server", "show", "web")["agent_outdated"] is False
 
     machine.run(["stoker-agent", "install", "--user", "stoker"])
     machine.until("stoker-agent", "status")

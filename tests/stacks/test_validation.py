@@ -213,12 +213,14 @@ REMOTE = "OS::Heat::Stack"
         ({"template": f"heat_template_version: {VERSION}\nresources: {{a: {{type: No::Such}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Resource Type (No::Such) could not be found.'),
         ({"template": f"heat_template_version: {VERSION}\n", "parameters": {"p": 1}}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Parameter (p) was not defined in template.'),
         ({"template": f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Parameter (p) was not provided'),
+        ({"template": {"get_file": "self.yaml"}}, "Recursion depth of OS::Heat::Stack exceeds 5."),
     ],
 )  # fmt: skip
 def test_an_invalid_remote_stack_is_refused_before_the_create(heat, properties, words):
-    with pytest.raises(StackValidationFailed) as caught:
-        heat.create(template({"s": define(REMOTE, **properties)}))
-    assert caught.value.message.startswith(words)
+    said = template({"s": define(REMOTE, **properties)})
+    with pytest.raises(StokerError) as caught:
+        heat.create(said, files={"self.yaml": json.dumps(said)})
+    assert words in caught.value.message
 
 
 def test_a_remote_stack_may_have_parameters(heat):
