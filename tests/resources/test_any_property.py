@@ -58,7 +58,9 @@ values = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
-) | st.sampled_from([_deep(60), _deep(150), [{"name": "a"}] * 2, {"a": "s"}, ["CREATE"], ["DELETE", "SUSPEND"]])
+) | st.sampled_from(
+    [*map(_deep, (60, 150, 240, 260)), [{"name": "a"}] * 2, {"a": "s"}, ["CREATE"], ["DELETE", "SUSPEND"]]
+)
 
 _PLAIN = {
     "string": texts,

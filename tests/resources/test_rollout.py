@@ -9,7 +9,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.stacks.operations import Options
 from stoker.store import deployments, runs
-from support.templates import config, define, deployment_group, server, template
+from support.templates import config, deployment_group, server, template
 
 
 def fleet(policy, names="abcd", script="one"):
@@ -72,21 +72,6 @@ def test_health_is_checked_after_every_batch_of_every_update(heat):
     assert set(run_counts(heat).values()) == {2}
     # Nothing changed, so nobody is asked how they are.
     assert names_of(roll(heat, heat.update(stack, fleet(policy, script="two")))) == []
-
-
-def test_data_in_the_form_of_a_function_is_unchanged(heat):
-    policy = {"max_batch_size": 4, **HEALTH}
-    said = {"input_values": {"x": {"get_param": "y"}, "z": {"a": [{"get_file": "w"}]}}}
-    heat_template = fleet(policy)
-    value = define("OS::Heat::Value", value={"get_param": "x"})
-    heat_template["parameters"] = {"x": {"type": "json"}}
-    heat_template["resources"]["value"] = value
-    heat_template["resources"]["group"]["properties"]["input_values"] = {"get_attr": ["value", "value"]}
-    stack = heat.create(heat_template, parameters={"x": said})
-    assert len(roll(heat, stack)) == 2
-    heat_template["resources"]["group"]["update_policy"]["rolling_update"] = {**policy, "max_batch_size": 3}
-    assert roll(heat, heat.update(stack, heat_template, parameters={"x": said})) == []
-    assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
 def test_an_unhealthy_member_fails_the_group_before_the_next_batch(heat):

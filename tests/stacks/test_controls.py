@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.deployments import service
 from stoker.model.errors import EntityNotFound, InvalidBreakPointHook, StokerError
 from stoker.model.stack import Action
 from stoker.stacks import signals
 from stoker.stacks.engine.session import StackSession, all_attributes
 from stoker.store import configs, stacks
-from support.fleet import Fleet
 from support.templates import chain, config, define, deployment, server, template
 
 
@@ -109,25 +107,6 @@ def test_an_external_resource_is_used_and_not_changed(heat):
     assert heat.read(configs.exists, id, "p")
 
 
-def test_settings_of_a_resource_may_depend_on_parameters(heat):
-    first = heat.create(template({"config": config()}), name="first")
-    id = heat.resources(first)["config"].physical_id
-    parameters = {"policy": {"type": "string", "default": "retain"}, "id": {"type": "string", "default": id}}
-    resources = {
-        "taken": {**config(), "external_id": {"get_param": "id"}},
-        "kept": {**config(), "deletion_policy": {"get_param": "policy"}},
-    }
-    stack = heat.create(template(resources, parameters=parameters))
-    assert heat.resources(stack)["taken"].physical_id == id
-    kept = heat.resources(stack)["kept"].physical_id
-    heat.delete(stack)
-    assert heat.read(configs.exists, id, "p")
-    assert heat.read(configs.exists, kept, "p")
-    parameters["policy"]["default"] = "keep"
-    with pytest.raises(StokerError, match='Invalid deletion policy "keep"'):
-        heat.create(template(resources, parameters=parameters), name="wrong")
-
-
 def test_another_external_id_is_refused(heat):
     first = heat.create(template({"a": config(), "b": config()}), name="first")
     a, b = (heat.resources(first)[name].physical_id for name in "ab")
@@ -177,18 +156,6 @@ def test_a_breakpoint_before_an_update_also_holds_unchanged_resources(heat):
     # Nothing was done to it that could be stopped after.
     assert (str(stack.status), heat.states(stack)["a"]) == ("COMPLETE", "CREATE_COMPLETE")
     assert heat.resources(stack)["a"].hook is None
-
-
-def test_a_cancelled_runs_result_withdraws_the_notice_to_stop_on_every_channel(heat):
-    stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
-    (created,) = heat.deployments()
-    Fleet(heat).deliver(created)
-    env = heat.engine.env
-    cancelled = heat.store.write(lambda tx: service.cancel(tx, env, created, "ann", force=True))
-    assert (cancelled.status, cancelled.cancelling) == ("FAILED", True)
-    heat.signal(stack, "d", deploy_status_code=143)
-    (stopped,) = heat.deployments()
-    assert (stopped.status, stopped.cancelling) == ("FAILED", False)
 
 
 def test_a_view_of_a_deployment_has_its_outputs_before_and_after_the_result(heat):

@@ -83,15 +83,6 @@ def test_a_failed_deployment_fails_the_stack_and_stops_its_dependents(heat):
     assert heat.work.jobs == []
 
 
-def test_a_failed_create_with_rollback_leaves_nothing(heat):
-    stack = heat.create(chain(2), options=Options(disable_rollback=False))
-    stack = heat.signal(stack, "d0", deploy_status_code=1)
-
-    assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
-    assert heat.resources(stack) == {}
-    assert heat.deployments() == []
-
-
 def test_two_live_stacks_never_share_a_name(heat):
     first = heat.create(template({}))
     with pytest.raises(StackExists):

@@ -43,20 +43,14 @@ def refused(heat, resources, **more):
     return raised.value.message
 
 
-def test_a_stack_names_deployment_server_group_hooks_and_remedies(heat):
+def test_servers_of_the_template_members_components_and_existing_configs_are_checked(heat):
     id = enroll(heat)
-    assert refused(heat, {"config": software(), "app": on(id)}) == (
+    here = server("web1")
+    assert refused(heat, {"config": software(), "server": here, "app": deployment()}) == (
         "resources.app.properties.server: server 'web1' has no hook for the group 'cobol' (it has ansible, script):"
         " install the hook there, let the config deliver it (option hook), or set the config's option hook_required to"
         " false if it is installed before the run"
     )
-
-
-def test_servers_of_the_template_members_components_and_existing_configs_are_checked(heat):
-    id = enroll(heat)
-    here = server("web1")
-    message = refused(heat, {"config": software(), "server": here, "app": deployment()})
-    assert message.startswith("resources.app.properties.server: server 'web1' has no hook for the group 'cobol'")
     group = deployment_group(servers={"one": {"get_resource": "server"}})
     message = refused(heat, {"config": software(), "server": here, "group": group})
     assert "resources.group.properties.servers.one: server 'web1'" in message

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from stoker.stacks.export import take_snapshot
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, stacks
-from support import tables
 from support.stacks import values
 from support.templates import config, define, deployment, deployment_group, server, template
 
@@ -54,17 +50,6 @@ def test_a_run_gets_a_secret_that_its_history_redacts_and_the_next_update_uses(h
     changed = heat.change(stack, parameters={"password": "another-word"})
     assert told(heat, changed)["word"] == "another-word"
     assert of_run(heat, changed)[0].input_values["word"] == STARS
-
-
-def test_no_column_contains_a_secret(heat, stack):
-    """Nor the hidden default in a nested template whose stack has no hidden parameter."""
-    inner = {**template({}), "parameters": {"own": {"type": "string", "hidden": True, "default": WORD}}}
-    outer = heat.create(template({"inside": define("inner.yaml")}), "outer", files={"inner.yaml": json.dumps(inner)})
-    heat.store.write(lambda tx: take_snapshot(tx, heat.engine, outer.id, None))
-    heat.signal(stack, "run")
-    heat.change(stack, parameters={"password": "another-word"})
-    rows = heat.read(lambda tx: [tables.read_rows(tx, table) for table in tables.table_names(tx)])
-    assert not {word for word in (WORD, "another-word") if word in str(rows)}
 
 
 def test_a_trigger_redacts_a_secret(heat, fleet, stack):

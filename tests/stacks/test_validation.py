@@ -78,6 +78,8 @@ def test_all_errors_are_reported_with_lines_and_remedies(heat):
         (define("OS::Heat::RandomString", length=0), "resources.r.properties.length: : 0 is out of range (min: 1, max: 512)"),
         (define("OS::Heat::SoftwareConfig", inputs=[{"nam": "x", "name": "x"}]), "resources.r.properties.inputs[0]: : Unknown Property nam"),
         (define("inner.yaml", p=99), "resources.r.properties.p: : 99 is out of range (min: None, max: 5)"),
+        (define("inner.yaml", p=1, l={"a": 1}), "resources.r.properties.l: : a list or text with commas"),
+        (define("inner.yaml", p=1, color=1), "resources.r.properties: : Unknown Property color"),
         ({"type": "inner.yaml"}, "resources.r.properties: : Property p not assigned"),
         ({"type": "wrong.yaml"}, "resources.r<wrong.yaml>.resources.v.properties: : Unknown Property valu"),
     ],
@@ -85,7 +87,8 @@ def test_all_errors_are_reported_with_lines_and_remedies(heat):
 def test_an_invalid_property_is_reported_in_heats_wording(heat, resource, words):
     version = f"heat_template_version: {VERSION}\n"
     files = {
-        "inner.yaml": f"{version}parameters: {{p: {{type: number, constraints: [{{range: {{max: 5}}}}]}}}}\n",
+        "inner.yaml": f"{version}parameters: {{p: {{type: number, constraints: [{{range: {{max: 5}}}}]}},"
+        " l: {type: comma_delimited_list, default: ''}}\n",
         "wrong.yaml": f"{version}resources: {{v: {{type: OS::Heat::Value, properties: {{valu: 1, value: 1}}}}}}\n",
     }
     said = template({"r": {"type": "OS::Heat::Value", **resource}})
