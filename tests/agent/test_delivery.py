@@ -130,33 +130,13 @@ def test_a_script_that_deletes_the_record_of_its_run_runs_once(server, agent):
     assert agent.lines("runs") == ["ran"] * 2
 
 
-def accepted(server, agent):
-    """Return the entry of a run whose result the server accepted long ago, and has lost."""
+def test_a_result_that_the_agent_does_not_have_any_more_is_reported_as_lost(server, agent):
+    """As after a restored backup of its database; ``journeys/test_restored_database`` has results that it has."""
     entry = server.entry("c1", f"{ONCE}; exit 3")
     agent.begin(entry, program=shortened({"results.LOST_SECONDS": 0.5, "agent._UPKEEP_SECONDS": 0.1}))
     agent.await_acknowledged("c1")
-    return entry
-
-
-def set_age(agent, seconds):
-    then = time.time() - seconds
+    then = time.time() - 90_000
     os.utime(agent.run_folder("c1") / "acknowledged", (then, then))
-
-
-@pytest.mark.parametrize("cancel", [False, True])
-def test_a_result_that_the_server_has_lost_is_reported_again(server, agent, cancel):
-    """As after a restored backup of its database."""
-    entry = accepted(server, agent)
-    set_age(agent, 3600)
-    server.give({**entry, "cancel": cancel})
-    first, second = server.until(lambda: len(server.results("c1")) == 2 and server.results("c1"))
-    assert (first["deploy_status_code"], second) == (3, first)
-    assert agent.lines("runs") == ["ran"]
-
-
-def test_a_result_that_the_agent_does_not_have_any_more_is_reported_as_lost(server, agent):
-    entry = accepted(server, agent)
-    set_age(agent, 90_000)
     server.give(server.entry("c2", "true"))
     server.until(lambda: not agent.run_folder("c1").exists())
     server.give(entry)

@@ -49,18 +49,6 @@ def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent_also_
         assert [got[name] for name in ("A", "B", "C", "NUMBER", "STOKER_RUN")] == ["input", "option", "file", "3", "c1"]
 
 
-def test_an_invalid_option_fails_the_run_with_its_name(server, agent):
-    options = ["A=1", {"A B": "1"}, {"": "1"}, {"A": "x\0y"}]
-    script = "touch $WORK/ran"
-    agent.begin(
-        *(server.entry(f"c{number}", script, options={"environment": each}) for number, each in enumerate(options))
-    )
-    for number in range(len(options)):
-        result = server.result(f"c{number}")
-        assert (result["deploy_status_code"], "option environment" in result["deploy_status_reason"]) == (1, True)
-    assert not agent.work.joinpath("ran").exists()
-
-
 def test_the_file_of_variables_ignores_what_is_no_variable(tmp_path):
     path = tmp_path / "environment"
     path.write_text("# a comment\n\nA=1\n B = no name\nC='a b'\nD=\"x=y\"\nnothing\nE=\nexport F=1\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -32,30 +31,6 @@ def image(tmp_path):
 def install(program, image, *words):
     command = [AGENT_PYTHON, str(program), "install", "--image-root", str(image), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_an_image_has_program_unit_and_token_but_no_identity(program, image):
-    folder = program.parent
-    words = ("--url", "https://stoker.example/", "--token-file", str(folder / "token"), "--ca-file", str(folder / "ca"))
-    for _ in range(2):  # repeatable
-        done = install(program, image, *words)
-        assert done.returncode == 0, done.stderr
-    etc = image / "etc" / "stoker-agent"
-    assert json.loads(etc.joinpath("enrollment.json").read_text()) == {
-        "url": "https://stoker.example",
-        "ca_file": "/etc/stoker-agent/ca.pem",
-        "token": "t0ken",
-        "proxy": None,
-    }
-    assert etc.joinpath("enrollment.json").stat().st_mode & 0o777 == 0o600
-    assert image.joinpath("opt/stoker-agent/stoker-agent.pyz").read_bytes() == program.read_bytes()
-    unit = image / "etc/systemd/system/stoker-agent.service"
-    assert "ExecStart=/usr/bin/env python3 /opt/stoker-agent/stoker-agent.pyz run" in unit.read_text()
-    link = image / "etc/systemd/system/multi-user.target.wants/stoker-agent.service"
-    assert link.readlink() == Path("/etc/systemd/system/stoker-agent.service")
-    assert image.joinpath("usr/local/bin/stoker-agent").readlink() == Path("/opt/stoker-agent/stoker-agent.pyz")
-    assert sorted(path.name for path in etc.iterdir()) == ["ca.pem", "enrollment.json", "hooks"]
-    assert list(image.joinpath("var/lib/stoker-agent").iterdir()) == []
 
 
 def test_an_image_of_a_server_is_refused(program, image):

@@ -63,38 +63,6 @@ def test_an_acknowledged_run_keeps_little_output(holes):
         assert holes.joinpath(name).read_bytes()[:AFTERWARDS] == b"x" * AFTERWARDS
 
 
-#: Lines of 64 bytes with their numbers.
-LINES = "import sys\nfor n in range({}): sys.stdout.write('%063d\\n' % n)"
-
-
-def line(n):
-    return b"%063d\n" % n
-
-
-def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(server, agent, holes):
-    server.head["max_log_bytes"] = 2 * MB
-    count = 800_000  # 51 MB
-    script = "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush(); import os, time\n"
-    agent.begin(server.entry("c1", script + "while not os.path.exists(os.environ['WORK'] + '/go'): time.sleep(0.02)\n"))
-    path = agent.run_folder("c1") / "stdout"
-    server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)
-    agent.release()
-    values = server.result("c1")
-    found = server.logs["c1", "stdout"]
-    assert len(found) == count * 64
-    assert found[:MB] == b"".join(line(n) for n in range(MB // 64))
-    # The end was sent as it was when the run ended, or before.
-    assert found.endswith(b"".join(line(n) for n in range(count - 2000, count)))
-    for at in range(0, len(found), 64):
-        assert found[at : at + 64] == line(at // 64) or b"*" in found[at : at + 64]
-    assert b"\0" not in found
-    assert values["deploy_stdout"].encode().startswith(line(0))
-    assert values["deploy_stdout"].encode().endswith(line(count - 1))
-    assert "bytes were cut here" in values["deploy_stdout"]
-    sent = sum(1 for id, stream, _ in server.log_calls)
-    assert sent < 100  # of 200 that all of it would take
-
-
 def test_invalid_json_of_a_hook_is_output(server, agent, holes):
     agent.hook("flood", "#!/bin/sh\nhead -c 40000000 /dev/zero | tr '\\0' x; echo end")
     agent.begin(server.entry("c1", "", group="flood"))

@@ -92,6 +92,13 @@ CONFIGS = {
         }.items()
     },
     **{
+        f"environment-{number}": (
+            *("touch $WORK/ran", {"options": {"environment": value}}),
+            {"deploy_status_code": 1, "deploy_status_reason": "option environment"},
+        )
+        for number, value in enumerate(["A=1", {"A B": "1"}, {"": "1"}, {"A": "x\0y"}])
+    },
+    **{
         f"timeout-{number}": ("echo fine", {"deploy_timeout": text}, {"deploy_stdout": "fine\n"})
         for number, text in enumerate(["100", "", "0", "-1", "soon", "nan", "inf", None])
     },

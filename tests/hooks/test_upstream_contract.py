@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from hooks.conftest import Hook, run_installed
+from stoker_agent.programs import list_builtin
 
 pytestmark = pytest.mark.slow
 
@@ -346,3 +347,20 @@ def test_hooks_of_both_agents_keep_one_contract(case, is_own, heat_agents, tmp_p
     assert report.get("answer") == ("from the tool" if has_outputs else None)
     assert "none" not in report
     case.check(Run(report, calls_in(tmp_path / "record"), tmp_path))
+
+
+#: Configs of hooks that fail for another reason without any.
+_CONFIGS = {
+    **dict.fromkeys(("json-file", "hiera"), 5),
+    **{name: {"a": {}} for name in ("docker-cmd", "docker-compose")},
+    **{"chef": "[]", "ansible": "- {}", "python": "x = 1", "kubelet": {"containers": [{"name": "a", "image": "b"}]}},
+}
+
+
+@pytest.mark.parametrize("hook", sorted(set(list_builtin()) - {"script", "reboot"}), indirect=True)
+def test_a_tool_or_setting_that_is_missing_is_a_failure_with_its_reason(hook, tmp_path):
+    hook.environment.update(PATH=str(tmp_path), HEAT_CFN_INIT_LAST_METADATA_DIR=str(tmp_path / "cfn"))
+    hook.environment["HEAT_PUPPET_HIERA_DATADIR"] = str(tmp_path / "hiera")
+    outcome = hook.run(hook.entry(_CONFIGS.get(hook.group, "")))
+    assert outcome.code != 0
+    assert outcome.report.get("deploy_status_reason") or outcome.stderr

@@ -11,6 +11,7 @@ from stoker.hot import UNKNOWN, Environment
 from stoker.model.errors import (
     CircularDependencyException,
     InvalidTemplateReference,
+    InvalidTemplateSection,
     InvalidTemplateVersion,
     StackValidationFailed,
     StokerError,
@@ -172,6 +173,8 @@ def test_conditions_need_version_newton() -> None:
         hot.parse({"heat_template_version": "2016-04-08", "outputs": {"o": {"value": {"if": [True, 1, 2]}}}})
     with pytest.raises(StokerError, match="Invalid keyword"):
         hot.parse({"heat_template_version": "2016-04-08", "resources": {"a": {"type": "x", "condition": True}}})
+    with pytest.raises(InvalidTemplateSection, match="section is invalid: conditions"):
+        decided("2016-04-08", conditions=None)
     with pytest.raises(InvalidTemplateVersion, match="only from 2017-09-01"):
         decided("2016-10-14", conditions={"a": {"contains": ["a", ["a"]]}})
 

@@ -167,12 +167,6 @@ def test_a_decoded_template_has_the_same_errors_without_lines() -> None:
             hot.parse(document(**{section: []}))
 
 
-def test_the_section_conditions_needs_version_newton() -> None:
-    with pytest.raises(InvalidTemplateSection, match="section is invalid: conditions"):
-        hot.parse(document("2016-04-08", conditions=None))
-    assert hot.parse(document("2016-10-14", conditions={"a": True})).conditions == {"a": True}
-
-
 def test_deletion_policies_in_lower_case_need_version_newton() -> None:
     def policy(version: str, word: str) -> str:
         resources = {"a": {"type": "x", "deletion_policy": word}}

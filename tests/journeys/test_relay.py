@@ -146,32 +146,6 @@ def test_many_agents_share_few_connections_and_no_kill_of_the_relay_or_of_stoker
     assert set(swarm.begun.values()) == {1}
 
 
-def test_runs_survive_an_outage_with_kills_of_the_relay_and_deliver_once(stoker, site, tmp_path):
-    """Stoker dies while two agents run; the relay dies in the outage; the agents keep their results."""
-    script = "#!/bin/sh\necho run >> $WORK/runs\nwhile [ ! -e $WORK/go ]; do sleep 0.05; done\necho done\nexit "
-    with ExitStack() as left:
-        names = ("good", "bad")
-        agents = [left.enter_context(enrolled_agent(tmp_path / name, stoker, name, site.url)) for name in names]
-        codes = zip(agents, (0, 3), strict=True)
-        made = [deploy(stoker, agent.spoken.id, f"{script}{code}") for agent, code in codes]
-        stoker.until(lambda: [agent.lines() for agent in agents] == [["run"], ["run"]])
-        stoker.kill9()
-        for agent in agents:
-            agent.work.joinpath("go").touch()
-        stoker.until(lambda: all("report.not_sent: cannot send the result" in agent.log for agent in agents))
-        site.kill9()
-        site.start()
-        assert site.health()["center_reachable"] is False
-        agents[0].end(signal.SIGKILL)
-        agents[0].start()
-        stoker.start()
-        stoker.until(lambda: [shown(stoker, each)["status"] for each in made] == ["COMPLETE", "FAILED"])
-        assert [agent.lines() for agent in agents] == [["run"], ["run"]]
-    assert [[run["status"] for run in runs(stoker, each["id"])] for each in made] == [["COMPLETE"], ["FAILED"]]
-    assert shown(stoker, made[1])["output_values"]["deploy_status_code"] == 3
-    assert stoker.run("deployment", "logs", made[0]["id"]).stdout.count("done") == 1
-
-
 def test_runs_that_are_cancelled_while_the_relay_is_dead_end_and_never_begin(stoker, site, tmp_path):
     with enrolled_agent(tmp_path, stoker, "cancelled", site.url) as agent:
         server = agent.spoken.id

@@ -13,7 +13,6 @@ from support.agent_protocol import SpokenAgent, deploy, spoken_agent
 from support.faulty_line import FaultyLine, faulty_line
 from support.own_postgresql import own_postgresql
 from support.server import SHARED_SECRET, Answer, Served, served
-from support.site_relay import site_relay
 
 
 @pytest.fixture
@@ -26,33 +25,6 @@ def both(tmp_path, postgresql_server):
             served(tmp_path / "b", *SHARED_SECRET, database=url, login_of=first) as second,
         ):
             yield first, second
-
-
-def test_any_process_serves_the_stream_of_a_relay(both, tmp_path):
-    """A relay behind a load balancer whose first process is killed: a change in the meantime is not lost."""
-    first, second = both
-    with faulty_line(first.port) as balancer, site_relay(tmp_path / "site", second, center=balancer.url) as site:
-        server = spoken_agent(second)
-        agent = SpokenAgent(site, server.id, server.name, server.key)
-        tag = agent.document().headers["ETag"]
-        assert agent.document(etag=tag).status == 304
-        with ThreadPoolExecutor(1) as executor:
-            waiting_poll = executor.submit(agent.document, 60, tag)
-            second.until(lambda: site.health()["polls"] == 1)
-            made = deploy(second, agent.id)  # the stream comes from the first process
-            changed = waiting_poll.result(30)
-            assert [run["deployment_id"] for run in changed.body["deployments"]] == [made["id"]]
-            tag = changed.headers["ETag"]
-            assert agent.document(etag=tag).status == 304
-            waiting_poll = executor.submit(agent.document, 60, tag)
-            second.until(lambda: site.health()["polls"] == 1)
-            balancer.go()
-            first.kill9()
-            later = deploy(second, agent.id)
-            balancer.target = second.port
-            balancer.come()
-            changed = waiting_poll.result(60)
-        assert [run["deployment_id"] for run in changed.body["deployments"]] == [made["id"], later["id"]]
 
 
 def test_a_token_revoked_in_one_process_ends_in_the_other(both):

@@ -128,6 +128,11 @@ def test_failures_within_the_limit_are_tolerated_and_reported(heat):
     assert heat.outputs(heat.settled(stack.id))["failed"] == {}
 
 
+def test_health_checks_do_not_repeat_a_tolerated_failure(heat):
+    stack = heat.create(fleet({"max_batch_size": 2, "max_fail_percentage": 50, **HEALTH}, "ab"))
+    assert names_of(roll(heat, stack, failing={"a"})) == ["ab", "b.health"]
+
+
 def test_failures_beyond_the_limit_fail_the_group(heat):
     policy = {"max_batch_size": 2, "max_fail_percentage": 25}
     stack = heat.create(fleet(policy))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import email
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -124,50 +122,6 @@ def test_the_part_handler_writes_the_metadata_to_its_files(tmp_path, monkeypatch
         assert kept.read_text() == '{"ü": 1}'
         assert kept.stat().st_mode & 0o777 == 0o600
         assert (Path(place) / "cfn-userdata").stat().st_mode & 0o777 == 0o700
-
-
-@pytest.fixture
-def cloud_init(cloud_base) -> Path:
-    """The modules of Debian's package."""
-    return cloud_base.require()[-1] / "usr/lib/python3/dist-packages"
-
-
-READ = """
-import json, sys
-from cloudinit import user_data
-class Paths:
-    def get_ipath_cur(self, _): return "/nowhere"
-    def __getattr__(self, _): return lambda *_: "/nowhere"
-processor = user_data.UserDataProcessor(Paths())
-whole = processor.process(sys.stdin.read())
-print(json.dumps([[part.get_content_type(), part.get_filename(), part.get_payload(decode=True).decode()]
-                  for part in whole.walk() if not part.is_multipart()]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("format", "text", "expected"),
-    [
-        (HEAT_CFNTOOLS, "#!/bin/sh\necho mine", ("text/x-cfninitdata", "#!/bin/sh\necho mine")),
-        (SOFTWARE_CONFIG, "#!/bin/sh\necho mine", ("text/x-shellscript", "#!/bin/sh\necho mine")),
-        (SOFTWARE_CONFIG, "#cloud-config\na: ü", ("text/cloud-config", "#cloud-config\na: ü")),
-        (SOFTWARE_CONFIG, MIXED, ("text/x-shellscript", "#!/bin/sh\necho two")),
-        (RAW, "#!/bin/sh\necho mine", ("text/x-shellscript", "#!/bin/sh\necho mine")),
-    ],
-)
-def test_cloud_init_reads_it(cloud_init, format, text, expected) -> None:
-    said = boot(format, text, stoker_agent=True)
-    plain = {**os.environ, "PYTHONPATH": str(cloud_init)}
-    done = subprocess.run(
-        [sys.executable, "-c", READ], input=said, env=plain, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = [(kind, content) for kind, _, content in json.loads(done.stdout)]
-    assert expected in found
-    if format != RAW:
-        assert ("text/x-cfninitdata", json.dumps(METADATA)) in found
-        assert {"text/cloud-config", "text/cloud-boothook", "text/part-handler"} <= {kind for kind, _ in found}
-        assert any(kind == "text/x-shellscript" and "stoker-agent.pyz" in content for kind, content in found)
 
 
 def test_a_server_shows_its_user_data(heat) -> None:
