@@ -13,11 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from starlette.datastructures import Headers
+
 from support.accounts import PASSWORD, Account, create_account, create_project
 from support.agent_protocol import SpokenAgent, deploy, shown, trade
+from support.described_api import Described
 from support.http_stub import Answering, Asked, Said, forward
 from support.ports import free_port
-from support.server import Served, served
+from support.server import Answer, Served, served
 
 #: A template without resources.
 EMPTY = "heat_template_version: 2021-04-16\n"
@@ -26,16 +29,28 @@ HOOKS = "0.1.0; hooks=script; modes=check,preview"
 
 
 class Service:
-    """The service and the proxy. ``answer`` decides about each request before the service does."""
+    """
+    The service and the proxy. ``answer`` decides about each request before the service does, whose answers are as its
+    OpenAPI document describes them.
+    """
 
     def __init__(self, stoker: Served) -> None:
-        self.stoker = stoker
+        self.described = Described(stoker)
         self.answer: Callable[[Asked], Said | None] = lambda _: None
+
+    @property
+    def stoker(self) -> Served:
+        return self.described.stoker
 
     def decide(self, asked: Asked) -> Said:
         """Return the test's answer, or else the service's."""
         said = self.answer(asked)
-        return forward(self.stoker.port, asked) if said is None else said
+        if said is None:
+            said = forward(self.stoker.port, asked)
+            if said.stream is None and self.described.is_known(asked.verb, asked.target):
+                answer = Answer(said.status, Headers(said.headers), said.raw)
+                self.described.check(asked.verb, asked.target, answer)
+        return said
 
 
 @contextmanager
@@ -44,7 +59,7 @@ def recorded_service(folder: Path) -> Iterator[tuple[Service, Answering]]:
     service = Service(Served(folder, free_port()))
     proxy = Answering(service.decide)
     try:
-        with served(folder, "--public-url", proxy.url, port=service.stoker.port) as service.stoker:
+        with served(folder, "--public-url", proxy.url, port=service.stoker.port) as service.described.stoker:
             yield service, proxy
     finally:
         proxy.close()
@@ -90,6 +105,7 @@ class Site:
         self.service.answer = lambda _: None
         for acting in self._acting:
             acting.stop()
+        assert self._proxy.errors == []
 
     # what the client sent
 
