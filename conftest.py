@@ -265,3 +265,12 @@ def site(tmp_path, store):
     inside = Inside(tmp_path, store)
     yield inside
     inside.close()
+
+
+@pytest.fixture(scope="module")
+def stoker(request, tmp_path_factory):
+    """A served Stoker for the module, on SQLite, with the options in the module's ``SERVE``."""
+    from support.server import served
+
+    with served(tmp_path_factory.mktemp("stoker"), *getattr(request.module, "SERVE", ())) as running:
+        yield running

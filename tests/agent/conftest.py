@@ -21,7 +21,6 @@ from stoker_agent import backoff
 from support.agents import AGENT_PYTHON, OwnAgent
 from support.http_stub import Answering, Asked, Said
 from support.install_line import Machine
-from support.server import Served, served
 
 #: What never comes is a failure; nothing is measured by it.
 _PATIENCE_SECONDS = 60.0
@@ -351,13 +350,6 @@ def agent(tmp_path, server) -> Iterator[Agent]:
     made.end_all()
     if made.folder.joinpath("agent.log").exists():
         print(made.log)  # shown of a test that failed
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    """A real server."""
-    with served(tmp_path_factory.mktemp("stoker")) as running:
-        yield running
 
 
 @pytest.fixture

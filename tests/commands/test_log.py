@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,10 +15,7 @@ from support.templates import define, template
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("log"), "--log-level", "debug") as running:
-        yield running
+SERVE = ("--log-level", "debug")
 
 
 def events(stoker: Served, name: str) -> list[dict[str, object]]:

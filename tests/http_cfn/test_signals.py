@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from support.backends import CLIENT, ask, greetings, log_in, runs, signature_headers
 from support.reports import document, report
-from support.server import Answer, Served, served
+from support.server import Answer, Served
 from support.signatures import signed
 from support.templates import config, define, deployment, server, template
 
 DONE = {"status": "SUCCESS", "reason": "why", "data": "said", "id": "1"}
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("cfn-signals")) as running:
-        yield running
 
 
 def below(stoker: Served, url: str) -> str:

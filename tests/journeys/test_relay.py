@@ -30,12 +30,6 @@ from support.templates import config, define, deployment, template
 AGENTS = 200
 
 
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("center")) as running:
-        yield running
-
-
 @pytest.fixture
 def line(stoker) -> Iterator[FaultyLine]:
     """The line between the relay and Stoker, which can be cut."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, enrolled_agent
-from support.server import Served, served
+from support.server import Served
 from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
@@ -30,12 +30,6 @@ STEPS = {
 }
 #: The same work by the hook of the group file, and by steps of the catalog.
 KINDS = ("file", "steps")
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("undo")) as running:
-        yield running
 
 
 @dataclass

@@ -9,14 +9,8 @@ import pytest
 from support.agent_protocol import SpokenAgent, spoken_agent
 from support.faulty_line import faulty_line
 from support.raw import connect, is_closed, read_answer
-from support.server import Answer, Served, served
+from support.server import Answer
 from support.site_relay import METRICS_TOKEN, SiteRelay, site_relay
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("center")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,9 @@ import pytest
 from support import templates
 from support.agent_protocol import deploy, spoken_agent
 from support.agents import OwnAgent, enrolled_agent
-from support.server import Served, served
 from support.templates import define, on
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    """A Stoker on SQLite: previews store nothing of their own."""
-    with served(tmp_path_factory.mktemp("previews")) as running:
-        yield running
 
 
 @pytest.fixture
