@@ -14,7 +14,6 @@ import re
 import sqlite3
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 import pytest
 
@@ -95,17 +94,6 @@ UNKNOWN, REFUSED, HIDDEN, NOT_THEIRS = {401}, {403}, {404}, {400, 403, 404}
 #: Let in: whatever the handler makes of it.
 ADMITTED = set(range(200, 500)) - {401, 403}
 Expected = Callable[[Route], set[int]]
-
-
-@dataclass(frozen=True)
-class Actor:
-    """``headers``: what comes with each request. ``names``: what stands in the paths."""
-
-    headers: Mapping[str, str]
-    expected: Expected
-    names: Mapping[str, str]
-    #: Texts that no answer may hold.
-    unseen: tuple[str, ...]
 
 
 def ask(stoker: Served, verb: str, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
@@ -204,88 +192,82 @@ def contents(stoker) -> Contents:
     return fill_project(create_account(stoker, "member", "reader", project=create_project(stoker)))
 
 
+ACTORS: Mapping[str, Expected] = {
+    "nobody": of_nobody,
+    "wrong token": of_nobody,
+    "empty token": of_nobody,
+    "expired token": of_nobody,
+    "reader": of_reader,
+    "member of another project": of_stranger,
+    "administrator of another project": of_stranger,
+    "member of another project, at home": of_stranger_at_home,
+    "login of a deployment": of_login,
+    "another server's agent": of_agent,
+    "a signal's token": of_signal_token,
+}
+#: Those who are let in somewhere, and must not learn there what else there is.
+CURIOUS = [name for name, expected in ACTORS.items() if expected not in (of_nobody, of_reader)]
+
+
 @pytest.fixture(scope="module")
-def actors(stoker, stranger, contents) -> dict[str, Actor]:
-    names = contents.names
-    unseen = (contents.secret, contents.hidden, contents.agent_key)
-    reader = create_account(stoker, "reader", project=contents.owner.project)
-    home = {**names, "project": stranger.project, "account": f"AUTH_{stranger.project}"}
-    login, deployment = login_of_a_deployment(stoker, contents.owner)
-
-    def token(value: str) -> dict[str, str]:
-        return {"X-Auth-Token": value, "X-Subject-Token": contents.owner.token, "X-Project-Id": contents.owner.project}
-
-    everybody = Actor({}, of_nobody, names, unseen)
+def headers(stoker, stranger, contents) -> dict[str, dict[str, str]]:
+    """What comes with each request of an actor."""
+    owner = contents.owner
+    reader = create_account(stoker, "reader", project=owner.project)
+    admin = create_account(stoker, "admin", project=create_project(stoker))
+    login, deployment = login_of_a_deployment(stoker, owner)
+    tokens = {
+        "wrong token": uuid.uuid4().hex,
+        "empty token": "",
+        "expired token": expired_token(stoker, owner),
+        "reader": reader.token,
+        "member of another project": stranger.token,
+        "administrator of another project": admin.token,
+        "login of a deployment": login,
+        "a signal's token": SignalTokens(site_secret(stoker)).token(deployment),
+    }
+    subject = {"X-Subject-Token": owner.token}
     return {
-        "nobody": everybody,
-        "wrong token": replace(everybody, headers=token(uuid.uuid4().hex)),
-        "empty token": replace(everybody, headers=token("")),
-        "expired token": replace(everybody, headers=token(expired_token(stoker, contents.owner))),
-        "member of another project": Actor(token(stranger.token), of_stranger, names, unseen),
-        "member of another project, at home": Actor(
-            {"X-Auth-Token": stranger.token, "X-Subject-Token": contents.owner.token}, of_stranger_at_home, home, unseen
-        ),
-        "reader": Actor(token(reader.token), of_reader, names, unseen[1:]),
-        "login of a deployment": Actor(token(login), of_login, names, unseen),
-        "another server's agent": Actor(
-            {"Authorization": f"Bearer {spoken_agent(stoker).key}"}, of_agent, names, unseen
-        ),
-        "a signal's token": Actor(
-            token(SignalTokens(site_secret(stoker)).token(deployment)), of_signal_token, names, unseen
-        ),
+        "nobody": {},
+        **{name: {"X-Auth-Token": token, "X-Project-Id": owner.project, **subject} for name, token in tokens.items()},
+        "member of another project, at home": {"X-Auth-Token": stranger.token, **subject},
+        "another server's agent": {"Authorization": f"Bearer {spoken_agent(stoker).key}"},
     }
 
 
-ACTORS = [
-    "nobody",
-    "wrong token",
-    "empty token",
-    "expired token",
-    "member of another project",
-    "member of another project, at home",
-    "reader",
-    "login of a deployment",
-    "another server's agent",
-    "a signal's token",
-]
-#: Those who are let in somewhere, and must not learn there what else there is.
-CURIOUS = [
-    "member of another project",
-    "member of another project, at home",
-    "login of a deployment",
-    "another server's agent",
-    "a signal's token",
-]
+@pytest.fixture
+def names(name, stranger, contents) -> Mapping[str, str]:
+    """What stands in the paths that an actor asks for."""
+    own = {"project": stranger.project, "account": f"AUTH_{stranger.project}"} if name.endswith("at home") else {}
+    return {**contents.names, **own}
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_every_actor_gets_the_expected_status_on_every_route(stoker, actors, name):
-    actor = actors[name]
+def test_every_actor_gets_the_expected_status_on_every_route(stoker, headers, contents, names, name):
+    unseen = (contents.hidden, contents.agent_key, *(() if name == "reader" else (contents.secret,)))
     complaints = []
     for route in ROUTES:
         if (name, route.verb, route.path) == ("another server's agent", "DELETE", "/agent/v1/server"):
             continue  # the agent would leave, and have no key for the routes that follow
-        path = path_of(route, actor.names)
-        status, body = ask(stoker, route.verb, path, actor.headers)
-        if status not in actor.expected(route):
+        status, body = ask(stoker, route.verb, path_of(route, names), headers[name])
+        if status not in ACTORS[name](route):
             complaints.append(f"{route.verb} {route.path}: {status} {body[:200]!r}")
-        complaints += [f"{route.verb} {route.path} tells {each}" for each in actor.unseen if each.encode() in body]
+        complaints += [f"{route.verb} {route.path} tells {each}" for each in unseen if each.encode() in body]
     assert complaints == []
 
 
 @pytest.mark.parametrize("name", CURIOUS)
-def test_unauthorized_actors_cannot_tell_whether_objects_exist(stoker, actors, name):
-    actor = actors[name]
+def test_unauthorized_actors_cannot_tell_whether_objects_exist(stoker, headers, names, name):
     complaints = []
     for route in ROUTES:
         named = set(re.findall(r"\{(\w+)", route.path))
         if not named - set(COMMON):
             continue
         answers = []
-        for names in (actor.names, absent_names(actor.names)):
-            status, body = ask(stoker, route.verb, path_of(route, names), actor.headers)
+        for ids in (names, absent_names(names)):
+            status, body = ask(stoker, route.verb, path_of(route, ids), headers[name])
             text = body.decode(errors="replace") if status >= 400 else ""
-            for each in sorted((names[key] for key in named), key=len, reverse=True):
+            for each in sorted((ids[key] for key in named), key=len, reverse=True):
                 text = text.replace(each, "*")
             answers.append((status, text))
         if answers[0] != answers[1]:
