@@ -13,7 +13,9 @@ from xml.sax.saxutils import escape
 import pytest
 
 from stoker.identity import ec2
+from stoker.servers.keys import sign
 from stoker_agent.config import Config
+from stoker_agent.signatures import Verifier
 from stoker_agent.transports import Making
 from stoker_agent.transports.base import document
 from stoker_agent.transports.cfn import Cfn
@@ -432,6 +434,18 @@ def test_the_newest_of_several_messages_counts(world, there, make):
     assert [each.query.get("marker") for each in there.asked[-3:]] == [None, "0-19", "0-39"]
     assert source.fetch(0) is None
     assert there.asked[-1].query["marker"] == "0-45"
+
+
+def test_forged_and_older_messages_hide_no_genuine_one(world, there, tmp_path):
+    old, new = (
+        sign(document, agent_key="s.key", server_id="s", revision=revision)
+        for revision, document in ((1, DOCUMENT), (2, OTHER))
+    )
+    world.messages = [new, old, DOCUMENT]
+    verifier = Verifier("s.key", tmp_path, lambda *_: None)
+    source = Zaqar(login(there, queue_id="q"), Making(verifier=verifier))
+    assert source.fetch(0).entries == [{"id": "c2"}]
+    source.close()
 
 
 def test_a_page_that_could_not_be_read_is_read_again(world, make):

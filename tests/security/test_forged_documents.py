@@ -1,72 +1,29 @@
 """
-Whoever carries a server's document (an object store, a messaging service, or an attacker who writes there) can withhold
-it, but cannot change what the server runs or whom it believes. The agents are real ones, and so are the documents that
-Stoker signed; what lies between them is the test's.
+What Stoker signs for the agents of a server, whatever carries it; ``backends/test_forged_documents`` has an agent that
+gets a forged document, and ``agent/test_signatures`` what an agent refuses.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from email import message_from_string as message
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.backends import ask, read_signed_queue
-from support.http_stub import Answering, Asked, Said, answering, forward
 from support.server import Served, served, served_on
 from support.templates import config, deployment, server, template
 
 SECTION = "stoker-signature"
 SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\n'
-CARRIERS = {"object": "POLL_TEMP_URL", "queue": "ZAQAR_MESSAGE"}
 
 
-@dataclass
-class Carrier:
-    """
-    What lies between an agent and the stores: everything goes through, but that ``documents`` stand in the place of the
-    server's object (the last one) or of the messages in its queue.
-    """
-
-    documents: list[Any] | None = None
-    stoker: Served | None = None
-
-    def answer(self, asked: Asked) -> Said:
-        if self.documents is not None and asked.verb in ("GET", "HEAD") and asked.path.startswith("/object-store/"):
-            return Said(body=json.dumps(self.documents[-1]).encode())
-        if self.documents is not None and asked.verb == "GET" and asked.path.startswith("/messaging/"):
-            return Said(body={"messages": [{"body": each} for each in self.documents], "links": []})
-        assert self.stoker is not None
-        return forward(self.stoker.port, asked)
-
-
-@pytest.fixture(scope="module")
-def carried(tmp_path_factory) -> Iterator[tuple[Served, Carrier]]:
-    carrier = Carrier()
-    with (
-        answering(carrier.answer) as between,
-        served(tmp_path_factory.mktemp("carried"), "--public-url", between.url) as stoker,
-    ):
-        carrier.stoker = stoker
-        yield stoker, carrier
-
-
-@pytest.fixture
-def evil() -> Iterator[Answering]:
-    """Where a forged document has agents go."""
-    with answering(lambda _: Said(404)) as http:
-        yield http
-
-
-def stack_of(machine: str, kind: str, *names: str) -> dict[str, Any]:
-    host = server(machine, software_config_transport=CARRIERS[kind], agent="stoker")
+def stack_of(machine: str, *names: str) -> dict[str, Any]:
+    host = server(machine, software_config_transport="POLL_TEMP_URL", agent="stoker")
     resources: dict[str, Any] = {"server": host, "config": config(SCRIPT, inputs=("who",))}
     for name in names:
         resources[name] = deployment(signal_transport="CFN_SIGNAL", input_values={"who": name})
@@ -99,70 +56,6 @@ def until(stoker: Served, agent: OwnAgent, holds: Callable[[], bool]) -> None:
         raise AssertionError(f"{error}\n{agent.log[-3000:]}") from None
 
 
-def until_said(stoker: Served, agent: OwnAgent, words: str, times: int = 1) -> None:
-    until(stoker, agent, lambda: agent.log.count(words) >= times)
-
-
-@pytest.mark.parametrize("kind", list(CARRIERS))
-def test_an_agent_takes_only_what_stoker_signed_for_it(carried, evil, tmp_path: Path, kind: str) -> None:
-    (stoker, carrier), name = carried, f"forged-{kind}"
-    carrier.documents = None
-    OwnAgent(tmp_path).enroll(stoker, name)
-    stack = stoker.create_stack(name, stack_of(name, kind, "one"))
-    known = stoker.outputs(stack)["agent"]
-    source = {"object": "request", "queue": "zaqar"}[kind]
-    with own_agent(tmp_path, {source: known[source]}, "--sources", source) as agent:
-        first = document(stoker, stack, "one")
-        other = stoker.create_stack(f"{name}-other", stack_of(f"{name}-other", kind, "other"))
-        foreign = document(stoker, other, "other")
-
-        forged = copy.deepcopy(first)
-        forged["deployments"][0]["config"] = '#!/bin/sh\necho forged >>"$WORK/runs"\n'
-        master = {"collectors": ["request"], "request": {"metadata_url": f"{evil.url}/master"}}
-        unsigned = {name: value for name, value in forged.items() if name != SECTION}
-        attacks = [
-            ({**unsigned, "os-collect-config": master}, "is not signed"),
-            (forged, "was altered"),
-            ({**first, "os-collect-config": master}, "was altered"),
-            (foreign, "is signed for another server"),
-        ]
-        carrier.documents = [attacks[0][0]]
-        agent.start()
-        for forgery, words in attacks:
-            carrier.documents = [forgery]
-            until_said(stoker, agent, words, agent.log.count(words) + 1)
-        server_id = stoker.heat("GET", f"{stack}/resources/server").body["resource"]["physical_resource_id"]
-
-        def refusals() -> list[dict[str, Any]]:
-            entries = stoker.heat("GET", f"/audit?server={server_id}").body["audit"]
-            return [each for each in entries if each["action"].startswith("take a document")]
-
-        stoker.until(lambda: bool(refusals()))  # the agent reports it after its log
-        (entry,) = refusals()
-        assert (entry["outcome"], entry["actor"]) == ("REFUSED", f"the agent of {name}")
-        assert "is not signed" in entry["reason"]
-        assert agent.lines() == []
-
-        # In a queue, what is forged does not keep what is genuine from its server.
-        carrier.documents = [first, attacks[0][0]] if kind == "queue" else [first]
-        until(stoker, agent, lambda: stoker.stack(stack)["stack_status"] == "CREATE_COMPLETE")
-        assert stoker.heat("PUT", stack, {"template": stack_of(name, kind, "one", "two")}).status == 202
-        carrier.documents = None
-        second = document(stoker, stack, "one", "two")
-        assert second[SECTION]["revision"] > first[SECTION]["revision"]
-        carrier.documents = [second, first] if kind == "queue" else [second]
-        until(stoker, agent, lambda: stoker.stack(stack)["stack_status"] == "UPDATE_COMPLETE")
-
-        carrier.documents = [first]
-        until_said(stoker, agent, "is older", agent.log.count("is older") + 1)
-        agent.end()
-        agent.start()
-        until_said(stoker, agent, "is older", agent.log.count("is older") + 1)
-        assert sorted(agent.lines()) == ["one", "two"]
-        assert evil.asked == []
-        assert evil.url not in json.dumps(agent.kept)
-
-
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def each_database(request, tmp_path_factory) -> Iterator[Served]:
     with served_on(request, tmp_path_factory.mktemp("signed")) as running:
@@ -172,7 +65,7 @@ def each_database(request, tmp_path_factory) -> Iterator[Served]:
 def test_revisions_grow_whatever_the_transport_and_the_agent(each_database, tmp_path) -> None:
     """A template's server that boots with a key is enrolled later: what was signed for it before is signed anew."""
     stoker, name = each_database, "grows"
-    machine = stack_of(name, "object", "one")
+    machine = stack_of(name, "one")
     machine["outputs"]["boot"] = {"value": {"get_attr": ["server", "user_data"]}}
     stack = stoker.create_stack(name, machine)
     first = document(stoker, stack, "one")
@@ -203,7 +96,9 @@ def test_revisions_grow_whatever_the_transport_and_the_agent(each_database, tmp_
     with own_agent(tmp_path / "enrolled", {"zaqar": stoker.outputs(stack)["agent"]["zaqar"]}) as agent:
         agent.enroll(stoker, name)
         agent.words = (*agent.words, "--sources", "zaqar")
-        third = document_signed_after(stoker, stack, second[SECTION]["revision"])
+        signed = second[SECTION]["revision"]
+        stoker.until(lambda: document(stoker, stack, "one", "two")[SECTION]["revision"] > signed)
+        third = document(stoker, stack, "one", "two")
         machine["resources"]["three"] = deployment(signal_transport="CFN_SIGNAL", input_values={"who": "three"})
         agent.start()
         assert stoker.heat("PUT", stack, {"template": machine}).status == 202
@@ -212,23 +107,12 @@ def test_revisions_grow_whatever_the_transport_and_the_agent(each_database, tmp_
     assert revisions == sorted(set(revisions))
 
 
-def document_signed_after(stoker: Served, stack: str, revision: int) -> dict[str, Any]:
-    found: list[dict[str, Any]] = []
-
-    def there() -> bool:
-        found[:] = [document(stoker, stack, "one", "two")]
-        return found[0][SECTION]["revision"] > revision
-
-    stoker.until(there)
-    return found[0]
-
-
 def test_a_site_may_require_that_agents_verify(tmp_path) -> None:
     with served(tmp_path, "--require-signed-transports") as stoker:
 
         def made(agent: str | None, transport: str | None = "POLL_TEMP_URL") -> Any:
             name = f"s-{uuid.uuid4().hex[:8]}"
-            said = stack_of(name, "object", "one")
+            said = stack_of(name, "one")
             more = {"agent": agent} if agent else {}
             said["resources"]["server"] = server(name, software_config_transport=transport, **more)
             return stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
