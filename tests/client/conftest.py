@@ -1,5 +1,6 @@
 """The service that the client's tests talk to, and ways to call the program."""
 
+import io
 import json
 import os
 import re
@@ -13,8 +14,10 @@ from typing import Any
 
 import openstack.config  # noqa: F401 — works out folders when imported: not those of the first test
 import pytest
+from rich.console import Console
 
 from client.site import Service, Site, recorded_service
+from stoker_client.cli._live import Drawn
 from stoker_client.cli.main import main
 from stoker_client.client import Client, connect
 from support.http_stub import Answering
@@ -135,6 +138,19 @@ def on_terminal(*args: str) -> Iterator[Screen]:
         os.close(program_end)
         yield Screen(process, main_end)
         os.close(main_end)
+
+
+@pytest.fixture
+def console() -> Console:
+    """What a live view is drawn on."""
+    return Console(file=io.StringIO(), width=100, height=20)
+
+
+def drawn(view: Drawn, console: Console) -> list[str]:
+    """Return the lines of a live view."""
+    with console.capture() as capture:
+        console.print(view.render())
+    return [line.rstrip() for line in capture.get().splitlines()]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ def test_enroll_prints_the_line_alone_and_the_hint_as_a_message(site, stoker):
     assert re.fullmatch(r"echo [0-9a-f]{64} \| .*\n", one.out)
     first, warning = one.err.splitlines()
     assert re.fullmatch(r"Paste this line on web1. It is good for one machine, until 20.*Z\.", first)
-    assert warning.startswith("Warning: ")
+    assert warning.startswith(f"Warning: Only the machine that Stoker runs on can reach {site.url}")
     assert "on the machine that becomes old" in stoker("server", "enroll", "old", "--again").err
     taken = stoker("server", "enroll", "old")
     assert (taken.code, taken.err.count("\n")) == (5, 1)

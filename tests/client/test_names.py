@@ -79,7 +79,10 @@ def test_many_servers_are_labeled_configured_and_deleted_at_once(site, stoker):
     labeled = "server bulk1 labeled\nserver bulk2 labeled\n"
     assert stoker("server", "label", "bulk1", "bulk2", "pool=bulk").out == labeled
     assert stoker("server", "label", "--label", "pool=bulk", "site=north").code == 0
-    assert stoker("server", "show", "bulk2", "-o", "json").data["labels"] == {"pool": "bulk", "site": "north"}
+    assert stoker("server", "label", "bulk2", "pool=bulk", "site-").code == 0
+    labels = {row["name"]: row["labels"] for row in stoker("server", "list", "--label", "pool=bulk", "-o", "json").data}
+    assert labels == {"bulk1": {"pool": "bulk", "site": "north"}, "bulk2": {"pool": "bulk"}}
+    assert "pool=bulk" in stoker("server", "list").out
     done = stoker("server", "policy", "--label", "pool=bulk", "--max-concurrent", "2")
     assert done.out == "policy of server bulk1 set\npolicy of server bulk2 set\n"
     shown = stoker("server", "policy", "--label", "pool=bulk", "-o", "json").data

@@ -218,13 +218,3 @@ def test_servers_are_read_in_pages(site, stoker, client, monkeypatch):
     assert [next(read)["name"], next(read)["name"]] == by_service[:2]
     site.api("DELETE", f"/servers/{by_service[1]}")  # the marker of the next page
     assert [server["name"] for server in read] == by_service[2:]
-
-
-def test_server_list_show_delete(site, stoker):
-    agent = site.add_agent("web1")
-
-    assert "ONLINE" in stoker("server", "list").out
-    assert stoker("server", "show", "web1", "-o", "json").data["id"] == agent.id
-    assert agent.id in stoker("server", "show", agent.id).out
-    assert stoker("server", "delete", "--yes", "web1").code == 0
-    assert site.api("GET", "/servers")["servers"] == []

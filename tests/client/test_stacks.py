@@ -11,22 +11,7 @@ from support.tools import find_tool
 
 pytestmark = pytest.mark.slow
 
-TEMPLATE = "heat_template_version: 2021-04-16\nparameters: {size: {type: string, default: s}}\n"
 VALUES = "heat_template_version: 2021-04-16\nresources: {a: {type: OS::Heat::Value, properties: {value: 1}}}\n"
-
-
-@pytest.fixture
-def template(nowhere):
-    (nowhere / "web.yaml").write_text(TEMPLATE)
-    return "web.yaml"
-
-
-def test_create_prints_the_stack(site, stoker, template):
-    result = stoker("stack", "create", "web", "-t", template, "-o", "json")
-
-    shown = json.loads(result.out)
-    assert (shown["stack_name"], result.err) == ("web", "")
-    assert shown["stack_status"].startswith("CREATE_")
 
 
 def test_a_stack_is_found_by_name_id_and_both(site, stoker, client):
@@ -204,6 +189,18 @@ def test_a_dry_run_and_a_validation_create_nothing(site, stoker, web, nowhere):
     wrong = stoker("template", "validate", "-t", "wrong.yaml")
     assert (wrong.code, "No::Such" in wrong.err, "line 7" in wrong.err) == (5, True, True)
     assert len(site.api("GET", "/stacks")["stacks"]) == 1
+
+
+def test_warnings_and_all_errors_are_printed(site, stoker, nowhere):
+    (nowhere / "odd.yaml").write_text("heat_template_version: 2018-08-31\noutputs: {o: {value: {get_param: absent}}}\n")
+    assert stoker("template", "validate", "-t", "odd.yaml").err.startswith("Warning: outputs.o: The Parameter (absent)")
+    (nowhere / "wrong.yaml").write_text("heat_template_version: 2018-08-31\nresources: {a: {type: A}, b: {type: B}}\n")
+    wrong = stoker("stack", "create", "wrong", "-t", "wrong.yaml")
+    assert wrong.code == 5
+    assert [line.partition(")")[0] for line in wrong.err.splitlines()] == [
+        "stoker: The Resource Type (A",
+        "The Resource Type (B",
+    ]
 
 
 def test_a_graph_is_drawn(stoker, web, nowhere):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import signal
 import subprocess
 
 import pytest
-from rich.console import Console
 
-from client.conftest import on_terminal
+from client.conftest import drawn, on_terminal
 from client.story import END, TriggerStory, Wait, target, trigger
 from stoker_client.cli._runs import order, seconds_of
 from stoker_client.cli._trigger_views import TriggerTable
@@ -224,17 +222,6 @@ def one(position: int, status: str, reason: str | None = None, name: str | None 
         "status_reason": reason,
         "run": run or None,
     }
-
-
-def drawn(table: TriggerTable, console: Console) -> list[str]:
-    with console.capture() as capture:
-        console.print(table.render())
-    return [line.rstrip() for line in capture.get().splitlines()]
-
-
-@pytest.fixture
-def console():
-    return Console(file=io.StringIO(), width=100, height=20)
 
 
 def test_the_table_shows_each_server(console):

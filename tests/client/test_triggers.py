@@ -46,14 +46,6 @@ def test_list_reads_all_pages_and_selects(site, stoker, short_pages):
     assert "database BACKUP" in stoker("trigger", "list").out
 
 
-@pytest.mark.parametrize(("there", "questions"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3)])
-def test_an_incomplete_page_is_the_last_one(site, stoker, short_pages, there, questions):
-    add_triggers(site, there)
-
-    assert len(stoker("trigger", "list", "-o", "json").data) == there
-    assert sum(path.startswith("/software_triggers") for _, path in site.calls) == questions
-
-
 def test_show_prints_every_server(site, stoker):
     story = TriggerStory(site)
     first, second = story.targets
@@ -353,33 +345,6 @@ def test_a_retry_that_runs_later_is_not_awaited(site, stoker, agent, deployed):
     assert (result.code, "runs again when its stack has repeated what it requires" in result.out) == (0, True)
     result = stoker("deployment", "retry", deployed, "--wait")
     assert (result.code, "wait for its stack" in result.err) == (1, True)
-
-
-# servers
-
-
-def test_labels_are_set_removed_and_selected(site, stoker):
-    site.add_agent("web1")
-    site.add_agent("web2")
-
-    for words, labels in (("role=web", "site=", "gone-"), {"role": "web", "site": ""}), (("site-",), {"role": "web"}):
-        assert stoker("server", "label", "web1", *words).out == "server web1 labeled\n"
-        assert stoker("server", "show", "web1", "-o", "json").data["labels"] == labels
-    assert [each["name"] for each in stoker("server", "list", "--label", "role=web", "-o", "json").data] == ["web1"]
-    assert "role=web" in stoker("server", "list").out
-
-
-def test_a_policy_is_read_from_options_or_a_file_and_removed(site, stoker, nowhere):
-    site.add_agent("db1")
-    (nowhere / "p.yaml").write_text("allow: STACK\n")
-    for words, source, who in (
-        (("--allow", "stack"), "server", "STACK"),
-        (("--clear",), "site", "PROJECT"),
-        (("p.yaml",), "server", "STACK"),
-        ((), "server", "STACK"),
-    ):
-        policy = stoker("server", "policy", "db1", *words, "-o", "json").data
-        assert (policy["policy_source"], policy["policy"]["allow"]) == (source, who)
 
 
 # schedules and the audit log

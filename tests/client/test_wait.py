@@ -1,15 +1,13 @@
 """Watching a stack: what is shown on the way, and what is told at the end."""
 
-import io
 import json
 import re
 import signal
 import time
 
 import pytest
-from rich.console import Console
 
-from client.conftest import on_terminal
+from client.conftest import drawn, on_terminal
 from client.site import succeed
 from stoker_client import updates
 from stoker_client.cli._live import Clock, LiveStack, last_output
@@ -238,17 +236,6 @@ def snapshot(status: str, *resources, name: str = "web") -> Snapshot:
     return Snapshot(f"{name}/i", status, resources=resources)
 
 
-def drawn(tree: LiveStack, console: Console) -> list[str]:
-    with console.capture() as capture:
-        console.print(tree.render())
-    return capture.get().splitlines()
-
-
-@pytest.fixture
-def console():
-    return Console(file=io.StringIO(), width=60, height=24)
-
-
 def test_the_view_shows_what_failed_and_what_runs_with_a_bar(console):
     view = LiveStack(console)
     rows = (
@@ -292,7 +279,7 @@ def test_the_view_fits_the_screen(console):
     lines = drawn(view, console)
 
     assert len(lines) < console.height
-    assert lines[-1].startswith("481 more")
+    assert lines[-1].startswith("485 more")
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,6 @@ def script(site: Site, tmp_path) -> str:
     return WAITING.format(folder=tmp_path, hostile=HOSTILE)
 
 
-def texts_of(page) -> list[str]:
-    return [line.inner_text() for line in page.locator(".line-text").all()]
-
-
 def test_output_appears_while_the_run_writes_it(open_window, site, script, tmp_path):
     trigger = site.trigger(script)
     page = open_window(f"runs/{site.run_of(trigger)}").page
@@ -43,7 +39,7 @@ def test_a_page_survives_the_end_of_the_server(open_window, site, script, tmp_pa
     (tmp_path / "go").touch()
     site.stoker.restart()
     expect(page.locator(".line-text")).to_have_count(3)
-    assert sorted(texts_of(page)) == sorted([f"begun with {HOSTILE}", "red end", "oops"])
+    assert sorted(page.locator(".line-text").all_inner_texts()) == sorted([f"begun with {HOSTILE}", "red end", "oops"])
     expect(page.locator(".banner")).to_have_count(0)
 
 
@@ -57,23 +53,6 @@ def test_a_trigger_changes_while_it_runs(open_window, site, script, tmp_path):
     expect(progress).to_have_attribute("aria-valuenow", "4")
     expect(page.locator("tbody .state.good")).to_have_count(4)
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
-
-
-def test_the_end_of_the_session_keeps_the_page(open_window, site):
-    window = open_window("servers?sort=Name", account=site.member)
-    page = window.page
-    expect(page.locator("tbody tr").first).to_be_visible()
-    page.get_by_label("Name", exact=True).fill("typed, not sent")
-    page.evaluate(
-        "fetch('../../sign-out', {method: 'POST', redirect: 'manual', body: new URLSearchParams("
-        "{csrf: document.querySelector('[name=csrf]').value})})"
-    )
-    # The cookie is gone with the session, as when it ends in another tab: the dialog cannot renew what is not there.
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Your session has ended")
-    expect(page.get_by_label("Name", exact=True)).to_have_value("typed, not sent")
-    expect(page.locator("tbody tr").first).to_be_visible()
-    window.complaints.clear()
 
 
 def test_a_user_signs_in_again_over_the_page(open_window, site):

@@ -187,19 +187,6 @@ def test_find_the_line_that_explains_the_failure_and_link_to_it(hands):
     expect(page.locator(".line.current")).to_contain_text("orders_archive")
 
 
-def test_which_part_of_the_platform_failed(hands):
-    page = hands.page
-    hands.jump("s", "Stacks")
-    hands.link("platform")
-    hands.button("Graph")
-    hands.link("search", "platform")  # which unfolds this part
-    hands.go(page.locator(".graph-bar").get_by_role("link", name="install"))
-    hands.press("Enter")
-    hands.title("platform/search/install")
-    expect(page.locator(".facts").first).to_contain_text("Exit code3")
-    assert hands.presses < 60
-
-
 def test_retry_the_upgrade_where_it_failed(hands):
     page = hands.page
     hands.jump("t", "Triggers")
@@ -265,19 +252,6 @@ def test_make_a_schedule_run_every_night_within_the_maintenance_window(hands):
     times = page.get_by_role("group", name="Next times").get_by_role("row", name="Nightly check")
     expect(times.first).to_contain_text("1 until")
     assert hands.presses < 60
-
-
-def test_find_who_changed_the_policy_of_web3(hands):
-    page = hands.page
-    hands.jump("a", "Audit")
-    hands.fill(page.get_by_label("Action begins with"), "change policy")
-    hands.press("Tab")
-    hands.type("web3")
-    hands.press("Enter")
-    rows = page.get_by_role("group", name="Audit").locator("tbody tr")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("ida")
-    assert hands.presses < 50
 
 
 def test_stop_the_backup(hands):

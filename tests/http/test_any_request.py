@@ -295,16 +295,8 @@ ODD = [
 ]
 ODD_NAMES = [
     *("x", "%ff", "%ed%a0%80", "%00", "..", "%2e%2e", "a%2Fb", "%E2%80%AE", "%20", "'", "%25", "%", "%zz", ";"),
-    *(
-        "AUTH_x",
-        "-1",
-        "9" * 20,
-        "detail",
-        "preview",
-        "x" * 300,
-        "%F0%9F%92%A5",
-        "arn%3Aopenstack%3Aheat%3A%3Ax%3Astacks",
-    ),
+    *("AUTH_x", "-1", "9" * 20, "detail", "preview", "x" * 300, "%F0%9F%92%A5"),
+    "arn%3Aopenstack%3Aheat%3A%3Ax%3Astacks",
 ]
 ODD_WORDS = [
     *("", "x", "-1", "0", "1", "1.5", "true", "TRUE", "2147483648", "9" * 30, "9" * 5000, "٣", "²", "(", "[", "{", ","),
@@ -316,13 +308,8 @@ ODD_HEADERS = [
     *("Content-Type", "Content-Encoding", "Content-Disposition", "Etag", "Host", "Authorization", "X-Subject-Token"),
     *("X-Project-ID", "Client-ID", "URL-Signature", "URL-Expires", "URL-Methods", "URL-Paths"),
     *("X-Delete-At", "X-Copy-From", "X-Object-Meta-a", "X-Container-Read", "X-Versions-Enabled", "X-Object-Manifest"),
-    *(
-        "X-Timestamp",
-        "X-Account-Meta-Temp-URL-Key",
-        "X-Container-Meta-Quota-Bytes",
-        "X-Newest",
-        "X-Detect-Content-Type",
-    ),
+    *("X-Timestamp", "X-Account-Meta-Temp-URL-Key", "X-Container-Meta-Quota-Bytes", "X-Newest"),
+    "X-Detect-Content-Type",
     *("X-Container-Meta-A", "X-Remove-Container-Meta-A"),
 ]
 ODD_VALUES = [

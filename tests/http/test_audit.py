@@ -24,13 +24,8 @@ ELSEWHERE = {
 }
 #: Handlers that change nothing, or do so too often: results of runs, configs that nothing runs yet.
 UNAUDITED = {
-    *(
-        "configs.create",
-        "previews.create_on_servers",
-        "previews.replace_it",
-        "previews.change",
-        "stack_lookup.redirect",
-    ),
+    *("configs.create", "previews.create_on_servers", "previews.replace_it", "previews.change"),
+    "stack_lookup.redirect",
     *("types.validate", "previews.create", "runs.signal", "resources.signal", "auth.revoke"),
 }
 

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import json
+import sqlite3
+from contextlib import closing
 
 import pytest
+
+from support.templates import HANDLE, define, template
 
 pytestmark = pytest.mark.slow
 
 V = "heat_template_version: 2018-08-31\n"
 
 
-def resource(kind="OS::Heat::Value", **more):
-    return {"type": kind, **more}
-
-
-def template(**resources):
-    return {"heat_template_version": "2018-08-31", "resources": resources}
-
-
 def value(value):
-    return resource(properties={"value": value})
+    return define("OS::Heat::Value", value=value)
 
 
-CYCLE = template(a=value({"get_resource": "b"}), b=value({"get_resource": "a"}))
 TEMPLATES = [
     (V + "resources: [", "line"),
-    (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_parm: [x]}}}}\noutputs: {o: {}}", "value"),
     (V + "resources: {a: {type: No::Such}}", "No::Such"),
     (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_param: who}}}}", "who"),
-    (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_file: who}}}}", "who"),
-    ("just words", "YAML mapping"),
-    (V + "resources: " + "[" * 100_000 + "]" * 100_000, "too deeply"),
     (V + "#" + "x" * 10_000_000, "limit"),
-    (V + "description: " + "x" * 10_000_000, "limit"),
-    (CYCLE, "Circular Dependency Found: [a, b, a]"),
-    (template(**{"x" * 300: value(1)}), "255"),
-    ({"heat_template_version": 20180831}, "20180831"),
+    (template({"x" * 300: value(1)}), "255"),
     (17, "JSON object"),
-    ([1], "JSON object"),
     (None, "No template specified"),
 ]
 STACK_NAMES = [
@@ -48,42 +34,15 @@ STACK_NAMES = [
 #: Members of the creation of a stack.
 MEMBERS = [
     ({"parameters": {"who": 1}}, "who"),
-    ({"parameters": [1]}, "parameters"),
-    ({"parameters": "a=b"}, "parameters"),
-    ({"files": [1]}, "files"),
     ({"files": {"a": 1}}, "a"),
     ({"environment": "a: ["}, "nvironment"),
-    ({"environment": {"surprise": {}}}, "surprise"),
-    ({"environment": {"parameters": None}}, "parameters"),
-    ({"environment": {"resource_registry": {"A": 1}}}, "A"),
-    ({"environment_files": "a"}, "environment_files"),
     ({"environment_files": ["gone"]}, "gone"),
     ({"environment_files": [["gone"]]}, "environment_files"),
-    ({"environment_files": [{}], "files": {}}, "environment_files"),
     ({"timeout_mins": "soon"}, "timeout_mins"),
-    ({"timeout_mins": -1}, "timeout_mins"),
-    ({"timeout_mins": 10**30}, "timeout_mins"),
     ({"disable_rollback": "perhaps"}, "disable_rollback"),
-    ({"tags": ["a"]}, "tags"),
     ({"tags": "x" * 81}, "tag"),
     ({"adopt_stack_data": "{"}, "adopt_stack_data"),
     ({"adopt_stack_data": {"resources": [1]}}, "adopt_stack_data"),
-]
-CHANGES = [
-    ({"template": V + "resources: ["}, "line"),
-    ({"template": template(a=value({"get_param": "who"}))}, "who"),
-    ({"template": 17}, "JSON object"),
-    ({"template": template(), "parameters": [1]}, "parameters"),
-    ({"template": template(), "files": "x"}, "files"),
-    ({"template": template(), "environment": {"surprise": {}}}, "surprise"),
-    ({"template": template(), "environment_files": ["gone"]}, "gone"),
-    ({"template": template(), "timeout_mins": "soon"}, "timeout_mins"),
-    ({"template": template(), "disable_rollback": "perhaps"}, "disable_rollback"),
-    ({"template": template(), "tags": 5}, "tags"),
-]
-CONFIGS = [
-    *({"name": 5}, {"name": "x" * 256}, {"name": "a\x00"}, {"group": ["script"]}, {"inputs": {"a": 1}}),
-    *({"inputs": ["a"]}, {"outputs": "x"}, {"outputs": [{"name": "a", "error_output": "perhaps"}]}, {"options": [1]}),
 ]
 LONG_ID = "x" * 37
 DEPLOYMENTS = [
@@ -102,15 +61,10 @@ QUERIES = [
 NO_OBJECTS = [b"", b"{", b"[]", b'"x"', b"null", b"\xff\xfe", b"NaN", b"{'a': 1}"]
 SIGNALS = [
     (b"{", "JSON"),
-    (b"\xff", "JSON"),
     (b'"SUCCESS"', "object"),
-    (b"[1]", "object"),
     ({"surprise": 1}, "surprise"),
-    ({"status": "PERHAPS"}, "PERHAPS"),
     ({"status": ["SUCCESS"]}, "SUCCESS"),
-    ({"status": {}}, "status"),
     ({"unset_hook": "pre-create"}, "pre-create"),
-    ({"unset_hook": None}, "None"),
     ({"unset_hook": {"a": 1}}, "hook"),
 ]
 #: Requests with a status.
@@ -128,8 +82,6 @@ REQUESTS = [
     ("PATCH", "/stacks", None, 405),
     ("PUT", "/software_configs", None, 405),
     ("PUT", "{stack}", {}, 400),
-    ("PUT", "{stack}", {"template": template(a=resource("No::Such"))}, 400),
-    ("PATCH", "{stack}", {"template": CYCLE}, 400),
     ("PATCH", "{stack}", {"clear_parameters": "a"}, 400),
     ("POST", "{stack}/actions", {}, 400),
     ("POST", "{stack}/actions", {"suspend": None, "check": None}, 400),
@@ -172,49 +124,24 @@ DEEP_PLACES = [
 #: Python's own recursion ends a little below 1,000.
 LEVELS = (980, 1_000, 100_000)
 SMALL = '{"heat_template_version": "2018-08-31", "parameters": {"p": {"type": "json", "default": {}}}}'
-ODD_PLACES = [
-    ("/software_configs", {"inputs": [{"name": "a", "type": "ODD"}]}),
-    ("/servers", {"name": "ODD"}),
-    ("/stacks", {"stack_name": "ODD", "template": template()}),
-    ("/stacks", {"stack_name": "s", "template": template(ODD=value(1))}),
-    ("/stacks", {"stack_name": "s", "template": template(a=resource("ODD"))}),
-    ("/stacks", {"stack_name": "s", "template": {**template(), "heat_template_version": "ODD"}}),
-    ("/stacks", {"stack_name": "s", "template": {**template(), "parameters": {"ODD": {"type": "string"}}}}),
-    ("/stacks", {"stack_name": "s", "template": template(), "parameters": {"ODD": 1}}),
-    ("/stacks", {"stack_name": "s", "template": template(), "tags": "ODD"}),
-    ("/stacks", {"stack_name": "s", "template": template(), "environment_files": ["ODD"]}),
-    ("/stacks", {"stack_name": "s", "template": template(), "environment": {"ODD": {}}}),
-]
-ODD_TEXTS = ("a\x00b", "\x00", "x" * 10_000)
-NO_TEXT = [b'{"name": "\\ud800"}', b'{"name": "\xff"}', b'{"\xc3\x28": 1}', b'{"name": "\n"}']
 
 
 def deep(body, levels):
     return body.replace("TEMPLATE", SMALL).replace("DEEP", "[" * levels + "]" * levels).encode()
 
 
-def odd(body, text):
-    return json.loads(json.dumps(body).replace("ODD", json.dumps(text)[1:-1]))
-
-
 #: Refused with 400: verb, path, body, and a word of the error.
 REFUSED = [
     *(("POST", "/stacks", {"stack_name": "s", "template": said}, named) for said, named in TEMPLATES),
-    *(("POST", "/stacks", {"stack_name": name, "template": template()}, "") for name in STACK_NAMES),
-    *(("POST", "/stacks", {"stack_name": "s", "template": template(), **more}, named) for more, named in MEMBERS),
+    *(("POST", "/stacks", {"stack_name": name, "template": template({})}, "") for name in STACK_NAMES),
+    *(("POST", "/stacks", {"stack_name": "s", "template": template({}), **more}, named) for more, named in MEMBERS),
     ("POST", "/stacks", {"stack_name": "s", "template_url": "http://127.0.0.1:1/"}, "template"),
     *(
         ("POST", path, body, "")
         for path in ("/stacks", "/software_configs", "/software_deployments", "/validate")
         for body in (*NO_OBJECTS, b"[" * 100_000, b'{"a":' * 100_000)
     ),
-    *(
-        (verb, "{stack}" + path, body, "")
-        for verb, path in (("PUT", ""), ("PATCH", ""), ("POST", "/actions"), ("POST", "/snapshots"))
-        for body in (b"{", b"[]", b'"x"', b"5", b"\xff\xfe", b"{'a': 1}")
-    ),
     ("POST", "/software_configs", b'{"config": "' + b"x" * 2_000_000 + b'"}', "limit"),
-    *(("POST", "/software_configs", body, "") for body in CONFIGS),
     *(("POST", "/software_deployments", body, "") for body in DEPLOYMENTS),
     *(("PUT", "{deployment}", body, "") for body in DEPLOYMENT_CHANGES),
     *(("GET", path, None, "") for path in QUERIES),
@@ -223,10 +150,10 @@ REFUSED = [
         for path in ("/metadata/", "?server_id=")
     ),
     *(
-        (verb, path, said, named)
-        for verb in ("PUT", "PATCH")
-        for path in ("{stack}", "{stack}/preview")
-        for said, named in CHANGES
+        (verb, path, {"template": template({}), **more}, named)
+        for verb, path in (("PUT", "{stack}"), ("PUT", "{stack}/preview"))
+        for more, named in [*MEMBERS, *(({"template": said}, named) for said, named in TEMPLATES)]
+        if "adopt_stack_data" not in more
     ),
     *(("POST", "{stack}/resources/handle/signal", body, named) for body, named in SIGNALS),
     *((verb, path, deep(body, levels), "") for verb, path, body in DEEP_PLACES for levels in LEVELS),
@@ -235,19 +162,46 @@ REFUSED = [
         ("POST", path, deep(f'{{"{member}": DEEP, {STACK}}}', 900), "nested too deeply")
         for path, member in (("/software_configs", "config"), ("/software_deployments", "x"), ("/stacks", "parameters"))
     ),
-    *(("POST", path, odd(body, text), "") for path, body in ODD_PLACES for text in ODD_TEXTS),
     *(
         ("POST", "/servers", {"name": "web", "proxy": url}, "proxy must be http://HOST:PORT")
         for url in ("http://u:p@proxy.example:1", "https://proxy.example", "http://p.example;id", "")
     ),
-    *(("POST", path, body, "") for path in ("/software_configs", "/stacks", "/servers") for body in NO_TEXT),
 ]
+
+
+def message_of(answer, status=400):
+    """The message of an error, which has Heat's shape."""
+    assert answer.status == status, answer.raw[:400]
+    body = answer.body
+    assert (body["code"], body["error"]["traceback"]) == (status, None)
+    assert body["title"] and body["explanation"] and body["error"]["type"]
+    return body["error"]["message"]
+
+
+#: What a refused request may not change: the tables of everything that requests make.
+TABLES = (
+    *("stacks", "resources", "snapshots", "steps", "edges", "configs", "deployments", "runs", "servers", "enrollments"),
+    *("triggers", "trigger_targets", "schedules"),
+)
+
+
+@pytest.fixture
+def unchanged(stoker):
+    """Whatever is refused leaves everything as it was."""
+    with closing(sqlite3.connect(f"file:{stoker.state_dir / 'stoker.db'}?mode=ro", uri=True)) as database:
+
+        def everything():
+            return {table: database.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
+
+        before = everything()
+        yield
+        assert everything() == before
+    assert stoker.request("GET", "/healthz").status == 200
 
 
 @pytest.fixture(scope="module")
 def places(stoker):
-    handle = resource("OS::Heat::WaitConditionHandle")
-    stack = stoker.create_stack("there", template(a=value(1), handle=handle))
+    stack = stoker.create_stack("there", template({"a": value(1), "handle": HANDLE}))
     config_id = stoker.create("software_configs")["id"]
     deployment = (
         f"/software_deployments/{stoker.create('software_deployments', config_id=config_id, server_id='s')['id']}"
@@ -262,13 +216,13 @@ def places(stoker):
     REFUSED,
     ids=[f"{number}-{row[0]}-{row[1]}" for number, row in enumerate(REFUSED)],
 )
-def test_bad_input_is_refused_by_its_name(refused, places, verb, path, body, named):
-    assert named in refused(verb, path.format(**places), body)
+def test_bad_input_is_refused_by_its_name(stoker, places, unchanged, verb, path, body, named):
+    assert named in message_of(stoker.heat(verb, path.format(**places), body))
 
 
 @pytest.mark.parametrize(("verb", "path", "body", "status"), REQUESTS)
-def test_impossible_requests_are_refused(refused, places, verb, path, body, status):
-    refused(verb, path.format(**places), body, status=status)
+def test_impossible_requests_are_refused(stoker, places, unchanged, verb, path, body, status):
+    message_of(stoker.heat(verb, path.format(**places), body), status)
 
 
 def test_unknown_queries_are_ignored(stoker):
@@ -276,17 +230,13 @@ def test_unknown_queries_are_ignored(stoker):
         assert stoker.heat("GET", f"/stacks?{query}").status == 200
 
 
-def test_a_template_in_json_text_is_accepted(stoker):
-    stoker.heat("DELETE", stoker.create_stack("json", json.dumps(template(a=value(1)))))
-
-
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/yaml"]
 )
 @pytest.mark.parametrize("body", [b"stack_name=s&template=t", b"stack_name: s", b"<stack/>", b"\x1f\x8b\x08", b" "])
-def test_bodies_of_other_media_types_are_refused(stoker, refused, kind, body):
+def test_bodies_of_other_media_types_are_refused(stoker, unchanged, kind, body):
     answer = stoker.heat("POST", "/stacks", body, **{"Content-Type": kind, "Content-Encoding": "gzip"})
-    assert "JSON" in refused.check(answer, 400)
+    assert "JSON" in message_of(answer)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a/b", "💥", "\u202eabc\u202c", "ä", " ", "%00", "../..", "'; --", "x" * 255])
@@ -302,7 +252,7 @@ def test_odd_but_valid_names_are_returned_unchanged(stoker, name):
 
 def test_lists_are_sorted_by_optional_fields(stoker, places):
     """Nothing compares with a time that never came, but a page may begin behind it."""
-    stacks = [stoker.create_stack(f"sorted{i}", template()) for i in range(3)]
+    stacks = [stoker.create_stack(f"sorted{i}", template({})) for i in range(3)]
     assert stoker.heat("PATCH", stacks[1], {}).status == 202
     for direction in ("asc", "desc"):
         query = f"/stacks?sort_keys=updated_time&sort_dir={direction}"
@@ -319,8 +269,8 @@ def test_lists_are_sorted_by_optional_fields(stoker, places):
 
 @pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/nowhere", "/v1/x/nowhere", "/agent/v1/nowhere", "/v2", "/v1//stacks", "/\\"])
-def test_paths_of_no_api_are_404(stoker, refused, verb, path):
-    refused.check(stoker.request(verb, path, {} if verb != "GET" else None), 404)
+def test_paths_of_no_api_are_404(stoker, verb, path):
+    message_of(stoker.request(verb, path, {} if verb != "GET" else None), 404)
 
 
 @pytest.mark.parametrize("path", ["/identity/v3/nowhere", "/identity/%00", "/identity/v3/users/%00"])
@@ -330,15 +280,15 @@ def test_unknown_paths_of_the_identity_api_are_404(stoker, path):
 
 
 @pytest.mark.parametrize("verb", ["TRACE", "PATCH", "PUT", "PROPFIND", "REPORT", "OPTIONS"])
-def test_the_methods_of_a_path_are_listed(stoker, refused, verb):
+def test_the_methods_of_a_path_are_listed(stoker, verb):
     for path in ("/software_configs", "/software_deployments", "/stacks"):
         answer = stoker.heat(verb, path)
         assert answer.headers["Allow"] == "GET, POST"
         if verb == "OPTIONS":
             assert (answer.status, answer.raw) == (204, b"")
         else:
-            assert verb in refused.check(answer, 405)
-    refused.check(stoker.heat(verb, "/nowhere"), 404)
+            assert verb in message_of(answer, 405)
+    message_of(stoker.heat(verb, "/nowhere"), 404)
 
 
 @pytest.mark.parametrize("verb", ["TRACE", "PROPFIND"])
@@ -360,9 +310,9 @@ def test_unknown_methods_are_refused(stoker, verb):
 @pytest.mark.parametrize("key", ["adopt", "removed", "batches", "reference", "names"])
 def test_adoption_of_invalid_data_is_refused_or_harmless(stoker, key, junk):
     """Whoever adopts hands in what types keep for themselves, and may have made it up."""
-    group = resource("OS::Heat::ResourceGroup", properties={"count": 2, "resource_def": value(1)})
+    group = define("OS::Heat::ResourceGroup", count=2, resource_def=value(1))
     data = {"resources": {"group": {"resource_id": "any", "resource_data": {key: junk}}}}
-    path = stoker.create_stack("adopted", template(group=group), adopt_stack_data=data)
+    path = stoker.create_stack("adopted", template({"group": group}), adopt_stack_data=data)
     shown = stoker.stack(path)
     if shown["stack_status"] != "ADOPT_COMPLETE":
         assert key in shown["stack_status_reason"]
@@ -374,7 +324,7 @@ def test_adoption_of_invalid_data_is_refused_or_harmless(stoker, key, junk):
 
 @pytest.mark.parametrize("name", ["preview", "detail"])
 def test_a_stack_may_have_the_name_of_a_path(stoker, name):
-    path = stoker.create_stack(name, template())
+    path = stoker.create_stack(name, template({}))
     try:
         assert path.endswith(stoker.stack(path)["id"])
         assert stoker.heat("GET", f"{path}/template").status == 200

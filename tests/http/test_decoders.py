@@ -77,6 +77,8 @@ def test_a_wrong_member_is_named(member, message):
         (b"null", "the request's body must be a JSON object"),
         (b"", "the request's body is not JSON"),
         (b"{'a': 1}", "the request's body is not JSON"),
+        (b'{"name": "\xff"}', "the request's body is not JSON"),
+        (b'{"name": "\\ud800"}', "the request's body is not JSON"),
         (b'{"surprise": ' + b"[" * 201 + b"]" * 201 + b"}", "the request's body is nested too deeply"),
         (b'{"anything": ' + b"[" * 100_000, "the request's body is nested too deeply"),
     ],

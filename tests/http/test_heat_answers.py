@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker_client.wire import warnings_in
-from support.templates import config, define, deployment, server, template
+from support.templates import config, define, deployment, document, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -184,13 +184,10 @@ def test_an_untagged_stack_has_an_empty_list_of_tags(stoker):
     stoker.heat("DELETE", path)
 
 
-ODD = {
-    "heat_template_version": "2018-08-31",
-    "outputs": {"o": {"value": {"get_param": 'näme, \n"x"'}}, "fine": {"value": 1}},
-}
+ODD = document(outputs={"o": {"value": {"get_param": 'näme, \n"x"'}}, "fine": {"value": 1}})
 
 
-def test_an_error_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
+def test_an_error_in_an_output_is_a_warning_of_every_request(stoker):
     made = stoker.heat("POST", "/stacks", {"stack_name": "odd-output", "template": ODD})
     assert made.status == 201, made.body
     path = f"/stacks/odd-output/{made.body['stack']['id']}"
@@ -211,27 +208,6 @@ def test_an_error_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
     assert (shown["fine"]["output_value"], shown["o"]["output_value"]) == (1, None)
     assert shown["o"]["output_error"].startswith("The Parameter")
     stoker.heat("DELETE", path)
-
-
-def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
-    file = tmp_path / "odd.yaml"
-    file.write_text(json.dumps(ODD))
-    for words in (
-        ("template", "validate"),
-        ("stack", "create", "odd-output", "--dry-run"),
-        ("stack", "create", "odd-output"),
-    ):
-        done = stoker.run(*words, "-t", str(file), "-o", "json")
-        assert done.stderr.startswith("Warning: outputs.o: The Parameter"), words
-    assert "Warning: outputs.o: " in stoker.run("stack", "update", "odd-output", "-t", str(file), "-o", "json").stderr
-    stoker.run("stack", "delete", "-y", "odd-output")
-    file.write_text("heat_template_version: 2018-08-31\nresources:\n  a: {type: No::Such}\n  b: {type: No::Other}\n")
-    done = stoker.run("stack", "create", "wrong", "-t", str(file), check=False)
-    assert done.returncode == 5
-    assert [line.partition(")")[0] for line in done.stderr.splitlines()] == [
-        "stoker: The Resource Type (No::Such",
-        "The Resource Type (No::Other",
-    ]
 
 
 def test_a_resource_shows_which_server_its_deployment_waits_for(stoker):

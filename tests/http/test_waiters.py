@@ -1,13 +1,18 @@
-"""Waits of requests for notifications, and their ends."""
+"""Waits of requests for notifications, their ends, and the limits of event streams."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
+from stoker.http import hold
 from stoker.http.hold import Waiter, Waiters
+from stoker.http.request import RequestContext
+from stoker.model.errors import TooManyRequests
 from stoker.store.notifier import Notifier
+from support.handler_requests import request_to
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +92,23 @@ async def test_a_cancelled_wait_leaves_nothing_behind():
     cancelled.cancel()
     assert await other is False
     assert waiters.count() == 0
+
+
+def call(project: str, token: str) -> RequestContext:
+    return request_to(None, {"project": project}, {"x-auth-token": token})
+
+
+def test_streams_are_counted_for_tokens_and_projects(monkeypatch) -> None:
+    monkeypatch.setattr(hold, "_LIMITS", {"token": 1, "project": 8})
+    waiters = Waiters(Notifier())
+    with ExitStack() as stack:
+        stack.enter_context(waiters.count_stream(call("p", "a")))
+        with pytest.raises(TooManyRequests, match=r"token has 1 event streams"):
+            stack.enter_context(waiters.count_stream(call("p", "a")))
+        for token in "bcdefgh":
+            stack.enter_context(waiters.count_stream(call("p", token)))
+        with pytest.raises(TooManyRequests, match=r"project has 8 event streams"):
+            stack.enter_context(waiters.count_stream(call("p", "i")))
+        stack.enter_context(waiters.count_stream(call("q", "z")))
+    with waiters.count_stream(call("p", "a")):
+        pass
