@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
-import threading
-from contextlib import closing
-
 import pytest
 
-from support.agent_protocol import deploy, spoken_agent
+from support.agent_protocol import deploy
 from support.events import event_stream
-from support.server import served
-from support.sockets import until_read
 
 
 def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
@@ -78,24 +72,6 @@ def test_a_deleted_deployment_ends_its_stream_without_an_end_event(agent, stoker
         assert next(events).name == "status"
         stoker.heat("DELETE", f"/software_deployments/{deployment['id']}")
         assert list(events) == []
-
-
-def test_stopping_the_server_ends_its_streams_and_answers_polls_at_once(tmp_path):
-    with served(tmp_path) as stoker, closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
-        agent, deployment = spoken_agent(stoker), deploy(stoker, "some-server")
-        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": agent.document().headers["ETag"]}
-        poll.request("GET", "/agent/v1/document?wait=60", headers=headers)
-        until_read(poll.sock)  # a request that comes later is refused
-        with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
-            assert next(events).name == "status"
-            stopping = threading.Thread(target=stoker.stop)
-            stopping.start()
-            assert list(events) == []
-        answer = poll.getresponse()
-        stopping.join()
-        assert stoker.process.returncode == 0
-        assert "Traceback" not in stoker.output
-    assert answer.status == 304
 
 
 @pytest.mark.parametrize("offset", [2**31, 3 * 2**30, 2**62])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from support.server import Answer, Served, served
+from support.server import Answer, Served
 from support.signatures import INCOMPLETE, create_key, sign_v4, signed
 from support.stacks import needs_provider
 from support.templates import config, define, server, template
@@ -25,12 +24,6 @@ CFN = {
 }
 #: As people are shown it.
 SHOWN = {**CFN, "Parameters": {"word": {**CFN["Parameters"]["word"], "Default": "******"}}}
-
-
-@pytest.fixture(scope="module")
-def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("cfn")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +74,6 @@ def test_the_resources_of_a_stack_are_described(stoker) -> None:
     assert stoker.heat("DELETE", f"/stacks/cradle/{made}").status == 204
     gone = call(stoker, Action="DescribeStackResources", StackName="cradle")
     assert fault(gone) == (400, "InvalidParameterValue")
-
-
-def test_parameters_may_be_sent_as_a_form(stoker, key) -> None:
-    url = signed(stoker, *key, "POST", **INCOMPLETE)
-    path, _, query = url.partition("?")
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = stoker.request("POST", path, query.encode(), headers)
-    assert b"LogicalResourceId parameter is missing" in answer.raw
 
 
 @pytest.mark.parametrize(

@@ -31,17 +31,14 @@ class Place:
     url: str
 
 
-def server_of(stoker: Served, stack: str) -> str:
-    return stoker.heat("GET", f"{stack}/resources/server").body["resource"]["physical_resource_id"]
-
-
 @pytest.fixture(scope="module")
 def objects(stoker) -> Place:
     stack = stoker.create_stack("objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
     url = stoker.outputs(stack)["agent"]["request"]["metadata_url"]
     until_document(stoker, url, "world")
     path = urlsplit(url).path
-    return Place(stack, server_of(stoker, stack), path.rpartition("/")[0], path, url)
+    server = stoker.heat("GET", f"{stack}/resources/server").body["resource"]["physical_resource_id"]
+    return Place(stack, server, path.rpartition("/")[0], path, url)
 
 
 @pytest.fixture(scope="module")

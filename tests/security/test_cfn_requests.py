@@ -15,6 +15,7 @@ from support.availability import assert_harmless
 from support.raw import connect, read_answer, send_all
 from support.server import Served
 from support.signatures import INCOMPLETE, create_key, signed
+from support.templates import define, template
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -52,18 +53,18 @@ def test_strangers_cannot_send_large_bodies(stoker):
 
 
 def test_a_known_key_may_send_a_large_signal(stoker, member):
-    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "CFN_SIGNAL"}}
+    handle = define("OS::Heat::WaitConditionHandle", signal_transport="CFN_SIGNAL")
     outputs = {"signal": {"value": {"get_attr": ["h", "signal"]}}}
-    template = {"heat_template_version": "2018-08-31", "resources": {"h": handle}, "outputs": outputs}
-    stack = member.create_stack(f"cfn-{secrets.token_hex(4)}", template)
+    stack = member.create_stack(f"cfn-{secrets.token_hex(4)}", template({"h": handle}, outputs=outputs))
     url = json.loads(member.outputs(stack)["signal"])["alarm_url"]
     answer = stoker.request("PUT", url.removeprefix(stoker.url), {"status": "SUCCESS", "data": "x" * 300_000})
     assert answer.status == 200, answer.raw
     assert member.heat("DELETE", stack).status == 204
 
 
-def test_a_form_has_at_most_100_fields(stoker, key):
+def test_parameters_may_be_sent_as_a_form_of_at_most_100_fields(stoker, key):
     form = form_of(stoker, key, **INCOMPLETE)
+    assert b"LogicalResourceId parameter is missing" in stoker.request("POST", "/cfn/v1/", form, FORM).raw
     fields = b"".join(b"&f%d=x" % number for number in range(101))
     answer = stoker.request("POST", "/cfn/v1/", form + fields, FORM)
     assert answer.status == 400

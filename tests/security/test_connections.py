@@ -14,8 +14,9 @@ import uvloop
 
 from stoker.serve.protocol import _ResponseWriter
 from support import databases
-from support.agent_protocol import spoken_agent
+from support.agent_protocol import deploy, spoken_agent
 from support.availability import assert_ends, assert_harmless
+from support.events import event_stream
 from support.raw import connect, is_closed, read_answer, send_all
 from support.server import Answer, Served, served
 
@@ -227,9 +228,12 @@ def test_a_response_on_a_lost_connection_is_dropped():
 
 
 def test_sigterm_lets_running_requests_end(stoker):
-    """One waits for its body, one for an event, one was never read: each ends, and nothing is logged as a fault."""
-    key = spoken_agent(stoker).key
-    with connect(stoker) as uploading, connect(stoker) as polling, connect(stoker) as half, connect(stoker) as idle:
+    """One waits for its body, two for an event, one was never read: each ends, and nothing is logged as a fault."""
+    key, stream = spoken_agent(stoker).key, f"/events?subject=deployment:{deploy(stoker, 'some-server')['id']}"
+    with ExitStack() as stack:
+        uploading, polling, half, idle = (stack.enter_context(connect(stoker)) for _ in range(4))
+        events = stack.enter_context(event_stream(stoker, stream))
+        assert next(events).name == "status"
         uploading.sendall(b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
         polling.sendall(b"GET /agent/v1/document?wait=50 HTTP/1.1\r\nAuthorization: Bearer %s\r\n" % key.encode())
         polling.sendall(b'If-None-Match: "0"\r\n\r\n')
@@ -242,6 +246,7 @@ def test_sigterm_lets_running_requests_end(stoker):
         assert read_answer(polling).status in (200, 304)
         assert is_closed(half)
         assert is_closed(idle)
+        assert list(events) == []
     assert "Traceback" not in stoker.output
 
 

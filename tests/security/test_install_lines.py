@@ -211,16 +211,6 @@ def test_the_agent_refuses_a_token_on_its_command_line(stoker, machine):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_enrollment_shows_its_expiry_and_warns_of_a_loopback_url(stoker):
-    printed = stoker.run("server", "enroll", "web4")
-    line, *more = printed.stdout.splitlines()
-    assert line.startswith("echo ")
-    assert more == []
-    assert "until 20" in printed.stderr
-    assert f"Only the machine that Stoker runs on can reach {stoker.url}" in printed.stderr
-    assert "Only this machine can reach it" in stoker.output
-
-
 def test_a_public_url_is_in_the_line_without_a_warning(tmp_path):
     with served(tmp_path, "--public-url", "https://stoker.example.org/") as stoker:
         enrollment = enroll(stoker, "web")

@@ -5,18 +5,15 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from support.availability import assert_ends, assert_harmless
+from support.templates import document
 
 #: Each takes Python's ``re`` longer than the universe has, on these texts.
 EVIL = "(([A-Za-z:]+)+)+!$"
 TEXT = "OS::Heat::StructuredDeploymentGroup" * 2
 
 
-def template(**sections):
-    return {"heat_template_version": "2018-08-31", **sections}
-
-
 def yaql(expression):
-    return template(outputs={"o": {"value": {"yaql": {"expression": expression, "data": TEXT}}}})
+    return document(outputs={"o": {"value": {"yaql": {"expression": expression, "data": TEXT}}}})
 
 
 def test_no_expression_blocks_the_process(stoker, reader):
@@ -40,7 +37,7 @@ def test_no_expression_blocks_the_process(stoker, reader):
     def attack():
         listed = reader.heat("GET", f"/resource_types?name={quote(EVIL)}")
         assert (listed.status, listed.body) == (200, {"resource_types": []})
-        for refused in (template(parameters={"p": constraint}), cfn):
+        for refused in (document(parameters={"p": constraint}), cfn):
             answer = reader.heat("POST", "/validate", {"template": refused})
             assert answer.status == 400
             assert "does not match pattern" in answer.body["error"]["message"]
@@ -69,7 +66,7 @@ def test_many_large_expressions_are_refused_together(stoker, reader):
     }
 
     def attack():
-        answer = reader.heat("POST", "/validate", {"template": template(parameters=parameters)})
+        answer = reader.heat("POST", "/validate", {"template": document(parameters=parameters)})
         assert answer.status == 400
         assert "too large" in answer.body["error"]["message"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -46,20 +47,13 @@ def test_errors_repeat_no_secret_value(stoker, member, case, path):
     assert answer.status in (200, 201, 400), answer.raw
     assert HIDDEN not in answer.raw.decode()
     if answer.status != 201:
+        assert case != "a type" or re.search(r"min_wait.*\*{6}", answer.body["error"]["message"])
         return
     stack = f"/stacks/{name}/{answer.body['stack']['id']}"
     stoker.until(lambda: "IN_PROGRESS" not in member.heat("GET", stack).raw.decode())
     shown = member.heat("GET", f"{stack}").raw + member.heat("GET", f"{stack}/events?nested_depth=3").raw
     assert b"CREATE_FAILED" in shown
     assert HIDDEN not in shown.decode()
-
-
-def test_the_error_names_the_property(member):
-    body = {"stack_name": "named", "template": WRONG["a type"], "parameters": {"word": HIDDEN}}
-    answer = member.heat("POST", "/stacks", body)
-    assert answer.status == 400
-    assert "min_wait" in answer.body["error"]["message"]
-    assert "******" in answer.body["error"]["message"]
 
 
 def test_the_error_of_an_update_repeats_no_secret_value(stoker, member):

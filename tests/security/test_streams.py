@@ -72,19 +72,3 @@ def test_unread_streams_use_little_memory(stoker, path):
         return head.startswith(b"http/1.1 200")
 
     assert_harmless(stoker, attack)
-
-
-def test_a_slow_reader_receives_everything_in_order(stoker, path):
-    """Page by page, each once the one before has been taken."""
-    token = create_account(stoker, "reader").token
-
-    def attack():
-        connection, answer = open_stream(stoker, path, token)
-        with connection:
-            size, wanted = answer.count(b"x"), LOG_BYTES
-            while size < wanted:
-                got = connection.recv(65536)
-                assert got, size
-                size += got.count(b"xxxxxxxx") * 8
-
-    assert_harmless(stoker, attack)

@@ -7,20 +7,16 @@ import json
 import pytest
 
 from support.availability import assert_ends, assert_harmless
-from support.templates import define
+from support.templates import define, template
 
 LARGE = "x" * 3_900_000
-
-
-def template(resources=None, **sections):
-    return {"heat_template_version": "2018-08-31", "resources": resources or {}, **sections}
 
 
 TOO_LARGE = "all values together would be too large"
 
 
-def value(said, **more):
-    return define("OS::Heat::Value", value=said) | more
+def value(said):
+    return define("OS::Heat::Value", value=said)
 
 
 INNER = json.dumps(template({"r": value({"get_file": "f"})}))

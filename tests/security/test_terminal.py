@@ -1,4 +1,4 @@
-"""A script's output on an operator's terminal, by the real command: nothing of it is obeyed."""
+"""A script's output on the terminal of who looks at an agent; ``client/test_terminal`` is about operators."""
 
 from __future__ import annotations
 
@@ -12,16 +12,9 @@ from contextlib import suppress
 import pytest
 
 from stoker_client.terminal import has_controls
-from support.agent_protocol import deploy, spoken_agent
 from support.processes import running
-from support.server import STOKER, Served
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202ehello\n"
-
-
-def on_terminal(stoker: Served, *words: str) -> str:
-    """What `stoker` writes to a terminal, standard output and standard error."""
-    return shown_by([*STOKER, *words], stoker.environment)
 
 
 def shown_by(command: list[str], environment: Mapping[str, str]) -> str:
@@ -38,36 +31,6 @@ def shown_by(command: list[str], environment: Mapping[str, str]) -> str:
     finally:
         os.close(master)
     return shown.decode().replace("\r\n", "\n")
-
-
-@pytest.fixture(scope="module")
-def deployment(stoker) -> str:
-    agent = spoken_agent(stoker)
-    created = deploy(stoker, agent.id)
-    agent.log(created["config_id"], 0, EVIL.encode())
-    values = {"deploy_status_code": 1, "deploy_stdout": EVIL, "deploy_stderr": EVIL, "word": EVIL}
-    assert agent.call("POST", f"/runs/{created['config_id']}/signal", values).status == 200
-    return created["id"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "deployment logs {id}",
-        "deployment logs -o json {id}",
-        "deployment output {id} deploy_stdout",
-        "deployment output -o yaml --all {id}",
-        "deployment show {id}",
-    ],
-)
-def test_a_terminal_receives_no_control_characters(stoker, deployment, words):
-    shown = on_terminal(stoker, *words.format(id=deployment).split())
-    assert "hello" in shown
-    assert not has_controls(shown), repr(shown)
-
-
-def test_raw_output_is_available_on_request(stoker, deployment):
-    assert "\x1b]0;owned\x07" in on_terminal(stoker, "deployment", "logs", "--raw", deployment)
 
 
 @pytest.mark.parametrize("command", ["logs --run c1", "logs", "status", "logs --run \x1b]0;owned\x07hello"])

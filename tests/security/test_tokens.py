@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.accounts import PASSWORD, Account, create_account, log_in
+from support.accounts import PASSWORD, Account, create_account, create_project, log_in
 from support.events import event_stream
 from support.server import Answer, Served
 
@@ -19,6 +19,10 @@ def revoke(account: Account) -> Answer:
 
 def disable(account: Account) -> Answer:
     return account.stoker.identity("PATCH", f"/users/{account.user_id}", {"user": {"enabled": False}})
+
+
+def change_password(account: Account) -> Answer:
+    return account.stoker.identity("PATCH", f"/users/{account.user_id}", {"user": {"password": "another staple"}})
 
 
 def take_role(account: Account) -> Answer:
@@ -47,10 +51,11 @@ def deployment(stoker) -> Iterator[str]:
     stoker.heat("DELETE", f"/software_configs/{config}")
 
 
-@pytest.mark.parametrize("end", [revoke, disable, take_role])
-def test_an_event_stream_ends_with_its_token(stoker, deployment, end: Callable[[Account], Answer]):
-    """At once, though nothing happens in it; what happens afterwards is not sent."""
+@pytest.mark.parametrize("end", [revoke, disable, change_password, take_role])
+def test_streams_and_requests_of_a_token_end_with_it(stoker, deployment, end: Callable[[Account], Answer]):
+    """At once, though nothing happens in the stream; what happens afterwards is not sent."""
     account = create_account(stoker, "reader")
+    assert account.heat("GET", "/stacks").status == 200
     with event_stream(stoker, f"/events?subject=deployment:{deployment}", token=account.token) as events:
         assert next(events).name == "status"
         answer = end(account)
@@ -59,6 +64,15 @@ def test_an_event_stream_ends_with_its_token(stoker, deployment, end: Callable[[
         change = {"status": "COMPLETE", "status_reason": "not for everybody"}
         assert stoker.heat("PUT", f"/software_deployments/{deployment}", change).status == 200
         assert [each.data for each in events] == []
+    assert account.heat("GET", "/stacks").status == (403 if end is take_role else 401)
+
+
+def test_a_token_ends_with_its_project(stoker):
+    account = create_account(stoker, "member", project=create_project(stoker))
+    assert account.heat("GET", "/stacks").status == 200
+    path, change = f"/projects/{account.project}", {"project": {"enabled": False}}
+    assert stoker.identity("PATCH", path, change).status == 200
+    assert account.heat("GET", "/stacks").status == 401
 
 
 def test_an_event_stream_outlives_the_tokens_of_others(stoker, deployment):

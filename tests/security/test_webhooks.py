@@ -17,7 +17,7 @@ from support.backends import CLIENT
 from support.certificates import Authority
 from support.http_stub import Said, answering
 from support.raw import answering_bytes
-from support.templates import define
+from support.templates import define, template
 
 INNER = [
     "127.0.0.1",
@@ -70,9 +70,8 @@ def test_internal_addresses_are_refused_in_changes_and_templates(stoker, member)
     path = f"change/subscriptions/{made.body['subscription_id']}"
     assert call(member, "PATCH", path, {"subscriber": "http://[::1]/"}).status == 400
     properties = {"queue_name": "change", "subscriber": "http://127.0.0.1:1/"}
-    resources = {"it": define("OS::Zaqar::Subscription", **properties)}
-    template = {"heat_template_version": "2018-08-31", "resources": resources}
-    path = member.create_stack(f"s-{uuid.uuid4().hex[:8]}", template)
+    said = template({"it": define("OS::Zaqar::Subscription", **properties)})
+    path = member.create_stack(f"s-{uuid.uuid4().hex[:8]}", said)
     assert "webhook_networks" in stoker.await_stack(path, "CREATE_FAILED")["stack_status_reason"]
 
 

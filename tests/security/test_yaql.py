@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.availability import assert_ends, assert_harmless
-from support.templates import define, template
+from support.templates import define, document, template
 
 FOR_HOURS = "range(150).select(" * 3 + "range(150).select(1)" + ")" * 3
 SMALL = "range(150).select(range(20).select($ + 1).sum()).sum()"
@@ -42,7 +42,7 @@ def test_expressions_that_run_for_hours_end(stoker, reader):
     """One of them, and many that are small: all expressions of a template share one budget."""
     assert preview(reader, output(SMALL)).status == 200
     value = output(SMALL)["resources"]["r"]
-    many = {"heat_template_version": "2018-08-31", "resources": {f"r{i}": value for i in range(200)}}
+    many = document(resources={f"r{i}": value for i in range(200)})
 
     def attack():
         with ThreadPoolExecutor(2) as pool:
