@@ -54,12 +54,8 @@ def test_an_application_credential_has_the_rights_that_its_user_chose(stoker, cl
     program = connect(v3.ApplicationCredential(f"{stoker.url}/identity/v3", made.secret, made.id))
     config = program.orchestration.create_software_config(name="by a program")
     program.orchestration.delete_software_config(config)
-    with pytest.raises(exceptions.ForbiddenException):
-        program.identity.create_application_credential(user, "another")
     with pytest.raises(exceptions.ConflictException):
         theirs.identity.create_application_credential(user, "program")
-    with pytest.raises(exceptions.BadRequestException, match="roles"):
-        theirs.identity.create_application_credential(user, "stronger", roles=[{"name": "admin"}])
     theirs.identity.delete_application_credential(user, made.id)
     with pytest.raises((exceptions.HttpException, auth_errors.Unauthorized)):
         list(program.orchestration.stacks())
@@ -188,14 +184,7 @@ def test_the_openstack_command_appoints_a_site_administrator(stoker, openstack):
     site = connect(auth)
     assert name in [each.name for each in site.identity.users()]
     openstack("role", "remove", "--system", "all", "--user", name, "admin")
-    with pytest.raises(exceptions.ForbiddenException):
-        list(site.identity.users())
-    auth.invalidate()
-    with pytest.raises(auth_errors.Unauthorized):
-        site.session.get_token()
     stoker.run("user", "grant", name, "--system")
     assert [(each["system"], each["role"]) for each in stoker.json("user", "roles", name)] == [("all", "admin")]
     stoker.run("user", "revoke", name, "--system")
     assert stoker.json("user", "roles", name) == []
-    refused = stoker.run("user", "grant", name, "--role", "member", check=False)
-    assert (refused.returncode, "either --project" in refused.stderr) == (2, True)
