@@ -22,9 +22,8 @@ def program(tmp_path):
 
 @pytest.fixture
 def image(tmp_path):
-    """An empty image, and the files that go into it."""
+    """An empty image, and the token that goes into it."""
     tmp_path.joinpath("token").write_text("t0ken\n")
-    tmp_path.joinpath("ca").write_text("certificate")
     return tmp_path / "image"
 
 
@@ -33,11 +32,12 @@ def install(program, image, *words):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_an_image_of_a_server_is_refused(program, image):
-    etc = image / "etc" / "stoker-agent"
-    etc.mkdir(parents=True)
-    etc.joinpath("agent.json").write_text("{}")
-    done = install(program, image, "--url", "http://x", "--token-file", str(program.parent / "token"))
+def test_an_image_is_prepared_again_but_not_one_of_a_server(program, image):
+    words = ("--url", "http://x", "--token-file", str(program.parent / "token"))
+    for _ in range(2):  # repeatable
+        assert install(program, image, *words).returncode == 0
+    image.joinpath("etc", "stoker-agent", "agent.json").write_text("{}")
+    done = install(program, image, *words)
     assert (done.returncode, "this image is a server already" in done.stderr) == (1, True)
     assert "needs --url and --token-file" in install(program, image).stderr
 

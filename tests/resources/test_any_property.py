@@ -1,6 +1,6 @@
 """
 Whatever its properties are, said or told by another resource, a resource comes to an end that tells why; so does
-everything that is done to it later.
+everything that is done to it later. Whatever a signal says, it is taken or refused, and what waits for it ends.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stoker import types
@@ -24,8 +24,8 @@ from stoker.store import rows
 from stoker.store import stacks as stored_stacks
 from support.databases import alternate
 from support.search import examples
-from support.stacks import World
-from support.templates import define, template
+from support.stacks import World, signal_named
+from support.templates import HANDLE, define, on, template, wait
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ WORDS = [
     "x" * 300, "x" * 9_000, "a\nb", "a\r\nX: y", "ä☃", "{}", "[]", "[" * 3_000, '{"a": NaN}', '{"a": "\\u0000"}',
     '"\\ud800"', "a/b", "%index%", "OS::Heat::None", "OS::Heat::Value", "no::such", "component", "12345678" * 4,
     "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/x; charset=no\n\nx\n--b--",
-    "a\0b",
+    "a\0b", "SUCCESS", "FAILURE",
 ]  # fmt: skip
 texts = st.sampled_from(WORDS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 numbers = st.integers(-2, 3) | st.sampled_from(
@@ -225,3 +225,44 @@ def _tried(do: Any) -> None:
         do()
     except StokerError as error:
         assert len(error.message) < 5_000
+
+
+KEYS = {
+    "handle": ("status", "reason", "data", "id"),
+    "run": ("deploy_stdout", "deploy_stderr", "deploy_status_code", "deploy_status_reason", "x", "bad"),
+}
+WAITING = template(
+    {
+        "handle": HANDLE,
+        "wait": wait(count=2),
+        "config": define("OS::Heat::SoftwareConfig", outputs=[{"name": "x"}, {"name": "bad", "error_output": True}]),
+        "run": on("s"),
+    },
+    outputs={
+        "data": {"value": {"get_attr": ["wait", "data"]}},
+        "x": {"value": {"get_attr": ["run", "x"]}},
+        "all": {"value": {"get_attr": ["run"]}},
+    },
+)
+
+
+@pytest.mark.parametrize("name", sorted(KEYS))
+@settings(max_examples=examples(10))
+@given(data=st.data())
+@example(data=None)
+def test_any_signal_is_accepted_or_refused(heat: World, name: str, data: st.DataObject | None) -> None:
+    stack = heat.create(WAITING, name=f"s{next(_count)}")
+    if data is None:
+        said = [dict.fromkeys(KEYS[name], "a\0b") | ({"status": "FAILURE"} if name == "handle" else {})]
+    else:
+        known = st.fixed_dictionaries({}, optional={key: values for key in KEYS[name]})
+        said = data.draw(st.lists(known | st.dictionaries(texts, values, max_size=2), min_size=1, max_size=3))
+    for details in said:
+        try:
+            heat.store.write(lambda tx, details=details: signal_named(tx, heat.engine, stack, name, details))
+        except StokerError as error:
+            assert error.message
+        rows.dump(heat.outputs(stack))
+        heat.events(stack)
+    heat.work.run(DEADLINE)
+    assert heat.settled(stack.id).status is not Status.IN_PROGRESS
