@@ -68,7 +68,10 @@ class Select(Function):
     def evaluate(self, argument: Any, scope: Scope) -> Any:
         index, among = argument
         if isinstance(among, str) and among:
-            among = _read(among)
+            try:  # JSON text, for example from an output
+                among = read_json(among)
+            except ValueError:
+                raise StackValidationFailed('"Fn::Select" selects from a list or a map, not from text') from None
         if among is None or among == "":
             return ""
         if isinstance(among, dict):
@@ -79,14 +82,6 @@ class Select(Function):
             raise StackValidationFailed(f'"Fn::Select" selects from a list or a map, not from {kind_of(among)}')
         number = _number(index)
         return among[number] if 0 <= number < len(among) else ""
-
-
-def _read(text: str) -> Any:
-    """A list or map may be JSON text, for example from an output."""
-    try:
-        return read_json(text)
-    except ValueError:
-        raise StackValidationFailed('"Fn::Select" selects from a list or a map, not from text') from None
 
 
 def _number(index: Any) -> int:

@@ -147,8 +147,12 @@ class CloudType(SavesState, ResourceType):
         return observe(context, resource)
 
     def refuse_broken(self, context: Context, resource: Resource) -> None:
-        """Raise Replace if an earlier attempt has created an object that is broken."""
-        if resource.physical_id and is_broken(require_cloud(context).find(context.tx, resource.id)):
+        """
+        Raise Replace if an earlier attempt has created an object that the cloud represents as in error, so that only
+        another object can replace it.
+        """
+        status = observe(context, resource).get("status") if resource.physical_id else None
+        if str(status or "").upper() in _BROKEN:
             raise Replace(resource.name)
 
     def ensure(self, context: Context, resource: Resource, specification: Mapping[str, Any]) -> Outcome:
@@ -242,11 +246,6 @@ def adoption_outcome(resource: Resource, current: CloudObject) -> Outcome:
 def is_owned(current: CloudObject) -> bool:
     """Return whether the object belongs to its resource: one that was created does, an adopted one once it is taken."""
     return current.action is not CloudAction.ADOPT or current.status is Status.COMPLETE
-
-
-def is_broken(current: CloudObject | None) -> bool:
-    """Return whether the cloud represents the object as in error, so that only another object can replace it."""
-    return current is not None and str(current.observed.get("status") or "").upper() in _BROKEN
 
 
 def observe(context: Context, resource: Resource) -> Mapping[str, Any]:

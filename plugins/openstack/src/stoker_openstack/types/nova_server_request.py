@@ -26,6 +26,7 @@ def specify(name: str, properties: Properties, *, user_data: str = "", rebuilds:
 
     ``user_data`` is complete, in place of the property. ``rebuilds`` counts the rebuilds for changed user data.
     """
+    files = [{"path": str(path), "contents": str(text)} for path, text in properties["personality"].items()]
     return {
         **members(PROPERTIES, properties),
         "name": name,
@@ -33,7 +34,7 @@ def specify(name: str, properties: Properties, *, user_data: str = "", rebuilds:
         "security_groups": [{"name": str(group)} for group in properties["security_groups"]],
         **_networks(properties["networks"]),
         **_devices(properties),
-        **({"personality": _files(properties["personality"])} if properties["personality"] else {}),
+        **({"personality": files} if files else {}),
         **({"user_data": user_data} if user_data else {}),
         **({"stoker:rebuilds": rebuilds} if rebuilds else {}),
         "stoker:preserve_ephemeral": properties["image_update_policy"] == PRESERVE,
@@ -152,7 +153,3 @@ def _source(device: Properties) -> dict[str, Any]:
         if device.get(name) is not None:
             return {"uuid": device[name], "source_type": source, "destination_type": "volume"}
     return {"source_type": "blank", "destination_type": "volume"}
-
-
-def _files(personality: Mapping[str, Any]) -> list[dict[str, str]]:
-    return [{"path": str(path), "contents": str(contents)} for path, contents in personality.items()]

@@ -30,27 +30,29 @@ class RouterInterfaceDriver(Driver):
     kind, noun = CloudKind.ROUTER_INTERFACE, Noun("RouterInterface", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
-        router, key, id = _parts(run.external_id)
-        return _interface(run, router, key, id)
+        return _interface(run, run.external_id)
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        router, key, id = self._resolve(run)
-        present = _interface(run, router, key, id)
-        return {**present, "id": f"{router}:{key}={id}"} if present else None
+        external_id = self._resolve(run)
+        present = _interface(run, external_id)
+        return {**present, "id": external_id} if present else None
 
     def request(self, run: Run) -> tuple[str, Mapping[str, Any]]:
-        router, key, id = self._resolve(run)
-        answer = run.client.request(NETWORK, "PUT", f"/routers/{router}/add_router_interface", {key: id})
-        return f"{router}:{key}={id}", answer.json()
+        external_id = self._resolve(run)
+        return external_id, self._send(run, "add", external_id).json()
 
     def delete(self, run: Run) -> None:
-        router, key, id = _parts(run.external_id)
-        run.client.request(NETWORK, "PUT", f"/routers/{router}/remove_router_interface", {key: id})
+        self._send(run, "remove", run.external_id)
 
-    def _resolve(self, run: Run) -> tuple[str, str, str]:
+    def _resolve(self, run: Run) -> str:
+        """Return the external id that follows from the specification."""
         body = run.login.resolve_body(run.specification)
         key = "port_id" if body.get("port_id") else "subnet_id"
-        return body["router_id"], key, body[key]
+        return f"{body['router_id']}:{key}={body[key]}"
+
+    def _send(self, run: Run, verb: str, external_id: str) -> Any:
+        router, key, id = _parts(external_id)
+        return run.client.request(NETWORK, "PUT", f"/routers/{router}/{verb}_router_interface", {key: id})
 
 
 def _parts(external_id: str) -> tuple[str, str, str]:
@@ -59,20 +61,16 @@ def _parts(external_id: str) -> tuple[str, str, str]:
     return router, key, id
 
 
-def _interface(run: Run, router: str, key: str, id: str) -> Mapping[str, Any] | None:
+def _interface(run: Run, external_id: str) -> Mapping[str, Any] | None:
     """Return the interface of a router, in the form of the answer that created it."""
-    query: list[tuple[str, str]] = [("device_id", router)]
-    query.append(("id", id) if key == "port_id" else ("fixed_ips", f"subnet_id={id}"))
+    router, key, id = _parts(external_id)
+    query = [("device_id", router), ("id", id) if key == "port_id" else ("fixed_ips", f"subnet_id={id}")]
     ports = NOUNS["port"].list(run.client, query)
     if not ports:
         return None
     subnets = [address["subnet_id"] for address in ports[0]["fixed_ips"]]
-    return {
-        "id": router,
-        "port_id": ports[0]["id"],
-        "subnet_id": subnets[0] if subnets else None,
-        "subnet_ids": subnets,
-    }
+    subnet_id = subnets[0] if subnets else None
+    return {"id": router, "port_id": ports[0]["id"], "subnet_id": subnet_id, "subnet_ids": subnets}
 
 
 class RouterGatewayDriver(Driver):
