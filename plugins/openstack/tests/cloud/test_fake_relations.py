@@ -51,6 +51,15 @@ def test_a_server_shows_a_floating_ip_that_follows_it(site, cloud):
     until(lambda: not _refreshes(site))
 
 
+def test_a_server_shows_the_floating_ips_of_its_networks(site, cloud):
+    floating = cloud.add("floatingips", floating_ip_address="203.0.113.9")
+    port = cloud.add("ports", fixed_ips=[])
+    networks = [{"port": port["id"], "floating_ip": floating["id"]}]
+    server = site.complete(site.request(CloudKind.SERVER, {**SERVER, "networks": networks}))
+    assert floating["port_id"] == port["id"]
+    until(lambda: "203.0.113.9" in str(site.get(server.id).observed["addresses"]))
+
+
 def test_volumes_show_their_attachments_and_change_their_type(site, cloud):
     wanted = {"name": "v", "size": 1, "volume_type": "slow"}
     volume = site.complete(site.request(CloudKind.VOLUME, wanted))

@@ -130,8 +130,62 @@ def test_settings_of_routers_floating_ips_and_volume_types(site, made):
     after = site.complete(volume_type.id).observed
     assert (after["name"], after["is_public"], after["description"]) == ("t-other", False, "mine")
     assert after["extra_specs"] == {"a": "d"}
-    volume = made(CloudKind.VOLUME, {"name": "t-private", "size": 1, "volume_type": "t-other"})
-    assert volume.observed["volume_type"] == "t-other"
+    made(CloudKind.VOLUME_TYPE, {"name": "t-private", "is_public": False, "stoker:projects": ["admin"]})
+    volume = made(CloudKind.VOLUME, {"name": "t-private", "size": 1, "volume_type": "t-private"})
+    assert volume.observed["volume_type"] == "t-private"
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ9uD0vgYkYJqUwPIVnUWNSSHRGGBXMsIDPFgcy4nWm8"
+
+
+def test_a_server_with_ports_of_its_own_a_key_tags_and_a_floating_ip(site, made):
+    made(CloudKind.KEYPAIR, {"name": "t-own", "public_key": KEY})
+    network = made(CloudKind.NETWORK, {"name": "t-own", "description": "mine", "tags": ["x"]})
+    assert network.observed["description"] == "mine"
+    made(CloudKind.SUBNET, {"name": "t-own", "network_id": "t-own", "ip_version": 4, "cidr": "10.94.0.0/24"})
+    made(CloudKind.ROUTER, {"name": "t-own", "external_gateway_info": {"network_id": "public"}})
+    made(CloudKind.ROUTER_INTERFACE, {"router_id": "t-own", "subnet_id": "t-own"})
+    group = made(CloudKind.SECURITY_GROUP, {"name": "t-own"})
+    rule = {"security_group_id": "t-own", "direction": "ingress", "protocol": "tcp", "port_range_min": 80}
+    made(CloudKind.SECURITY_GROUP_RULE, {**rule, "port_range_max": 80, "remote_group_id": "t-own"})
+    floating_ip = made(CloudKind.FLOATING_IP, {"floating_network_id": "public"})
+    mac_address = {"mac_address": "fa:16:3e:00:94:01"}
+    own = {"uuid": "t-own", "subnet": "t-own", "fixed_ip": "10.94.0.50", "port_extra_properties": mac_address}
+    networks = [{**own, "floating_ip": floating_ip.external_id}, {"uuid": "private"}]
+    wanted = {**SERVER, "name": "t-own", "key_name": "t-own", "security_groups": [{"name": "t-own"}], "tags": ["a"]}
+    server = made(CloudKind.SERVER, {**wanted, "networks": networks, "stoker:console_types": ["novnc"]})
+    (port,) = [port for port in server.observed["stoker:ports"].values() if port["network_id"] == network.external_id]
+    assert (port["mac_address"], port["security_groups"]) == ("fa:16:3e:00:94:01", [group.external_id])
+    assert list(server.observed["stoker:consoles"]) == ["novnc"]
+    address = floating_ip.observed["floating_ip_address"]
+    until(lambda: address in str(site.get(server.id).observed["addresses"]))
+
+    changed = {**wanted, "networks": [own], "tags": ["b"], "user_data": "#!/bin/sh", "stoker:rebuilds": 1}
+    site.request(CloudKind.SERVER, {**changed, "name": "t-renamed"}, id=server.id)
+    after = site.complete(server.id).observed
+    assert (after["name"], after["stoker:rebuilds"], list(after["stoker:ports"])) == ("t-renamed", 1, [port["id"]])
+    site.request(CloudKind.SERVER, changed, CloudAction.CHECK, server.id)
+    assert site.complete(server.id).observed["status"] == "ACTIVE"
+
+
+def test_objects_are_adopted_and_ports_pass_their_addresses(site, made):
+    network = made(CloudKind.NETWORK, {"name": "t-passed"})
+    made(CloudKind.SUBNET, {"name": "t-passed", "network_id": "t-passed", "ip_version": 4, "cidr": "10.95.0.0/24"})
+    fixed_ips = [{"subnet_id": "t-passed", "ip_address": "10.95.0.9"}]
+    port = {"name": "t-passed", "network_id": "t-passed", "fixed_ips": fixed_ips}
+    first = made(CloudKind.PORT, port)
+    second = made(CloudKind.PORT, {**port, "name": "t-second", "stoker:takes_over_from": [first.id]})
+    assert [address["ip_address"] for address in second.observed["fixed_ips"]] == ["10.95.0.9"]
+    adopted = site.request(CloudKind.NETWORK, {"name": "t-p"}, CloudAction.ADOPT, external_id=network.external_id)
+    assert site.complete(adopted).observed["name"] == "t-passed"
+    site.request(CloudKind.NETWORK, {"name": "t-p"}, id=adopted)
+    assert site.complete(adopted).observed["name"] == "t-p"
+    image = {"name": "t-image", "container_format": "bare", "disk_format": "raw", "visibility": "private"}
+    queued = made(CloudKind.IMAGE, image)
+    changes = {"visibility": "shared", "os_distro": "debian", "stoker:members": ["t-member"], "tags": ["x"]}
+    site.request(CloudKind.IMAGE, {**image, **changes}, id=queued.id)
+    observed = site.complete(queued.id).observed
+    assert (observed["visibility"], observed["os_distro"], observed["tags"]) == ("shared", "debian", ["x"])
 
 
 def test_a_server_that_no_host_can_run_fails_with_novas_fault(site):

@@ -192,6 +192,11 @@ class FakeOpenStack:
     def _server(self, asked: Asked, server: dict[str, Any], path: str) -> Said:
         if asked.verb == "GET" and not path:
             return Said(200, {"server": {**server, "addresses": self._addresses(server)}})
+        if path == "/os-interface":
+            ports = [port for port in self.items["ports"].values() if port["device_id"] == server["id"]]
+            return Said(
+                200, {"interfaceAttachments": [{**port, "port_id": port["id"], "net_id": "-"} for port in ports]}
+            )
         if path.startswith("/os-volume_attachments"):
             return self._attachments(asked, server, path.rpartition("/")[2])
         if asked.verb == "DELETE" and not path:

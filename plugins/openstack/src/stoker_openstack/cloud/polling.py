@@ -27,6 +27,7 @@ from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.context import POLL, CloudContext
 from stoker_openstack.cloud.drivers.base import STILL_WAITING, Done, Result
 from stoker_openstack.cloud.drivers.server import list_ports
+from stoker_openstack.cloud.drivers.server_request import has_floating_ips
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.cloud.recorder import AWAITS_CLOUD, Recorder
@@ -161,7 +162,10 @@ class Refresher:
         if item.action not in (CloudAction.ENSURE, CloudAction.DELETE):
             return
         project_id = self._context.project_of(item)
-        for kind in _CHANGED.get(item.kind, ()):
+        kinds = _CHANGED.get(item.kind, ())
+        if item.kind is CloudKind.SERVER and has_floating_ips(item.specification):
+            kinds = (*kinds, CloudKind.SERVER)
+        for kind in kinds:
             if cloud_objects.any_existing(tx, kind, project_id):
                 for seconds in _SECONDS.get(kind, _USUAL_SECONDS):
                     self._defer(tx, {"kind": kind.value, "project_id": project_id, "seconds": seconds}, seconds)

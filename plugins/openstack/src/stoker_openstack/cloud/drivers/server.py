@@ -25,8 +25,8 @@ from stoker_openstack.cloud.drivers.server_request import (
     adopted_ports,
     create_body,
     delete_own_ports,
+    has_floating_ips,
     microversion,
-    network_entries,
 )
 from stoker_openstack.cloud.drivers.snapshots import SERVER_IMAGES
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
@@ -173,8 +173,7 @@ def _fault_of(server: Mapping[str, Any]) -> str:
 
 def _has_extras(specification: Mapping[str, Any]) -> bool:
     """Return whether requests follow the start of a server."""
-    has_floating_ip = any(entry.get("floating_ip") for entry in network_entries(specification))
-    return has_floating_ip or bool(specification.get("tags")) or bool(specification.get("stoker:console_types"))
+    return has_floating_ips(specification) or any(specification.get(key) for key in ("tags", "stoker:console_types"))
 
 
 def list_ports(client: CloudClient, servers: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 from stoker_openstack.cloud.drivers.base import Run, set_metadata
 from stoker_openstack.cloud.drivers.server_request import (
     encode,
+    has_floating_ips,
     has_own_ports,
     network_entries,
     nics,
@@ -45,11 +46,10 @@ def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
 
 def associate_floating_ips(run: Run) -> None:
     """Associate the floating IPs of ``networks`` with the server's ports."""
-    networks = network_entries(run.specification)
-    if not any(entry.get("floating_ip") for entry in networks):
+    if not has_floating_ips(run.specification):
         return
     interfaces = _interfaces(run)
-    for entry, nic in zip(networks, nics(run), strict=True):
+    for entry, nic in zip(network_entries(run.specification), nics(run), strict=True):
         interface = next((item for item in interfaces if _is_of(nic, item)), None)
         if entry.get("floating_ip") and interface is not None:
             floating_ip = run.login.resolve("floating_ip", str(entry["floating_ip"]))

@@ -78,6 +78,11 @@ def network_entries(specification: Mapping[str, Any]) -> Sequence[Mapping[str, A
     return () if isinstance(networks, str) else networks
 
 
+def has_floating_ips(specification: Mapping[str, Any]) -> bool:
+    """Return whether entries of ``networks`` have floating IPs, which are associated after the server's start."""
+    return any(entry.get("floating_ip") for entry in network_entries(specification))
+
+
 def nics(run: Run) -> list[dict[str, Any]]:
     """
     Return the server's networks in the form of the create request.
