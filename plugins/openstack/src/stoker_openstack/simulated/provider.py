@@ -19,6 +19,8 @@ from stoker_openstack.store import cloud_objects
 _KINDS: Mapping[CloudKind, Kind] = {**network.KINDS, **machines.KINDS}
 #: States of servers after actions.
 _STATES = {CloudAction.SUSPEND: "SUSPENDED", CloudAction.RESUME: "ACTIVE"}
+#: The key of the id of a snapshot, which has no data.
+_SNAPSHOTS = {CloudKind.SERVER: "snapshot_image_id", CloudKind.VOLUME: "backup_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def _apply(project: Project, wanted: CloudObject) -> CloudObject:
         case CloudAction.DELETE:
             kind.remove(project, wanted)
         case CloudAction.SNAPSHOT:
-            return replace(wanted, observed={**wanted.observed, **_snapshot(wanted)})
+            snapshot = {_SNAPSHOTS[wanted.kind]: wanted.id}
+            return replace(wanted, observed={**wanted.observed, "stoker:snapshot": snapshot})
     state = _STATES.get(wanted.action)
     changes: dict[str, Any] = {"status": state} if state and wanted.kind is CloudKind.SERVER else {}
     return replace(wanted, observed={**wanted.observed, **changes})
@@ -108,9 +111,3 @@ def _take_over(project: Project, wanted: CloudObject, external_id: str) -> Cloud
         cloud_objects.delete(project.tx, existing.id)
         return taken
     return replace(taken, arguments={**wanted.arguments, REFERS: True})
-
-
-def _snapshot(wanted: CloudObject) -> dict[str, Any]:
-    """Return the representation's members after SNAPSHOT: ids without data."""
-    key = {CloudKind.SERVER: "snapshot_image_id", CloudKind.VOLUME: "backup_id"}.get(wanted.kind)
-    return {"stoker:snapshot": {key: wanted.id}} if key else {}

@@ -78,11 +78,6 @@ def _subnets_of(resources: Mapping[str, PlannedResource], *networks: Ref | None)
             yield name
 
 
-def _of_port(port: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the subnets of the port's network: the port may get its address from any of them."""
-    return _subnets_of(resources, port.properties.get("network"))
-
-
 def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
     """Yield the subnets of the server's networks; without networks, all networks and subnets of the template."""
     networks = server.properties.get("networks")
@@ -91,11 +86,6 @@ def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]
         return
     entries = [entry for entry in networks if isinstance(entry, Mapping)] if isinstance(networks, list) else []
     yield from _subnets_of(resources, *(entry.get("network") or entry.get("uuid") for entry in entries))
-
-
-def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the subnets of the router's external network."""
-    return _subnets_of(resources, _gateway_of(router))
 
 
 def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -111,16 +101,6 @@ def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, Planne
             yield name
     if floating_ip.properties.get("port") is not None:
         yield from _interfaces(resources)
-
-
-def _of_association(_: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield all interfaces of routers: one of them leads to the port."""
-    return _interfaces(resources)
-
-
-def _of_routes(routes: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the interfaces of the router: the next hops are in their subnets."""
-    return _interfaces(resources, routes.properties.get("router"))
 
 
 def _of_gateway(gateway: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
@@ -143,13 +123,17 @@ def _gateway_of(router: PlannedResource) -> Ref | None:
 
 #: By the name of the type.
 RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], Iterable[str]]] = {
-    _PORT: _of_port,
+    # The subnets of the port's network: the port may get its address from any of them.
+    _PORT: lambda port, resources: _subnets_of(resources, port.properties.get("network")),
     _SERVER: _of_server,
-    _ROUTER: _of_router,
+    # The subnets of the router's external network.
+    _ROUTER: lambda router, resources: _subnets_of(resources, _gateway_of(router)),
     _FLOATING_IP: _of_floating_ip,
-    _ASSOCIATION: _of_association,
-    _FORWARDING: _of_association,
-    _ROUTES: _of_routes,
+    # All interfaces of routers: one of them leads to the port.
+    _ASSOCIATION: lambda _, resources: _interfaces(resources),
+    _FORWARDING: lambda _, resources: _interfaces(resources),
+    # The interfaces of the router: the next hops are in their subnets.
+    _ROUTES: lambda routes, resources: _interfaces(resources, routes.properties.get("router")),
     _GATEWAY: _of_gateway,
 }
 
