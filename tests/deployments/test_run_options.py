@@ -9,8 +9,9 @@ import pytest
 from stoker.deployments.configs import WITHOUT_UNDO, check_options
 from stoker.model.config import depends_on
 from stoker.model.errors import Invalid
+from stoker_agent.hook_contract import HookError
 from stoker_agent.limits import RunOptions
-from stoker_agent.programs import CannotRun, list_builtin
+from stoker_agent.programs import list_builtin
 
 VALID = [
     {},
@@ -42,7 +43,7 @@ def test_valid_options_are_accepted_by_the_server_and_by_the_agent(options):
 def test_the_server_and_the_agent_refuse_the_same_values_with_the_name_of_the_option(name, value):
     with pytest.raises(Invalid, match=f"The option {name} must be"):
         check_options({name: value})
-    with pytest.raises(CannotRun, match=f"The option {name} cannot be"):
+    with pytest.raises(HookError, match=f"The option {name} cannot be"):
         RunOptions.of({"options": {name: value}})
 
 

@@ -12,11 +12,12 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 from stoker_agent.config import Config, Paths
 from stoker_agent.delivered_hooks import provide
 from stoker_agent.execute import Execution
+from stoker_agent.hook_contract import HookError
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.live import Live, Signals, wants_progress
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import AFTERWARDS, BoundedFile, tidy
-from stoker_agent.programs import CannotRun, inputs
+from stoker_agent.programs import inputs
 from stoker_agent.reports import failure
 from stoker_agent.runs import Runs, source_of
 from stoker_agent.termination import Control
@@ -97,7 +98,7 @@ class ActiveRun:
             hooks = provide(self.entry, self.folder, self.control, paths, env.config, env.ca_file)
             values = execution.execute(hooks or paths.hooks)
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
-        except CannotRun as error:
+        except HookError as error:
             return failure(str(error), error.code)
         except Exception as error:  # for example: no more threads or file descriptors
             _log.exception("run.failed: run %s failed", self.id)

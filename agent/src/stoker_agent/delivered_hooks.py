@@ -18,8 +18,8 @@ from typing import Any, Mapping, NamedTuple, Optional
 from stoker_agent.backoff import Backoff
 from stoker_agent.config import Config, Paths
 from stoker_agent.files import write
-from stoker_agent.hook_contract import append_progress
-from stoker_agent.programs import CannotRun, group_name, inputs, option, parse_seconds
+from stoker_agent.hook_contract import HookError, append_progress
+from stoker_agent.programs import group_name, inputs, option, parse_seconds
 from stoker_agent.termination import Control
 from stoker_agent.web import Channel, Limit, Refused, Unreachable, Web
 
@@ -51,7 +51,7 @@ def provide(
     Return a directory in the run's ``folder`` with the entry's hook, or None if the entry uses an installed hook.
 
     Fetches the hook if it is not there yet, until ``control`` ends the run. ``ca_file`` verifies the servers of URLs.
-    Raises CannotRun or OSError.
+    Raises HookError or OSError.
     """
     hook = _parse(entry)
     if hook is None:
@@ -60,7 +60,7 @@ def provide(
     path = paths.delivered_hooks / hook.sha256
     if not _has_digest(path, hook.sha256):
         if hook.url.startswith("/") and config is None:
-            raise CannotRun(f"The hook {hook.url} is stored in Stoker, and this machine is not enrolled")
+            raise HookError(f"The hook {hook.url} is stored in Stoker, and this machine is not enrolled")
         client = Channel(config) if hook.url.startswith("/") and config else Web(ca_file)
         content = _fetch(client, hook, entry, folder, control)
         if content is None:
@@ -71,17 +71,17 @@ def provide(
 
 
 def _check_pins(hook: Hook, pins: Path) -> None:
-    """Raise CannotRun if this machine does not permit the hook."""
+    """Raise HookError if this machine does not permit the hook."""
     try:
         lines = pins.read_text().splitlines()
     except FileNotFoundError:
         return
     if hook.sha256 not in {line.partition("#")[0].strip().lower() for line in lines}:
-        raise CannotRun(f"This machine does not permit the hook {hook.url}: {hook.sha256} is not in {pins}")
+        raise HookError(f"This machine does not permit the hook {hook.url}: {hook.sha256} is not in {pins}")
 
 
 def _fetch(client: Web, hook: Hook, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[bytes]:
-    """Fetch and verify the hook; None if the run is to stop. Raises CannotRun."""
+    """Fetch and verify the hook; None if the run is to stop. Raises HookError."""
     seconds = parse_seconds(inputs(entry).get("deploy_timeout")) or _FETCH_SECONDS
     until, backoff, attempt = time.monotonic() + seconds, Backoff(_LONGEST_PAUSE), 0
     progress = folder / "progress"
@@ -92,18 +92,18 @@ def _fetch(client: Web, hook: Hook, entry: Mapping[str, Any], folder: Path, cont
         try:
             return _fetch_once(client, hook, min(_REQUEST_SECONDS, max(1.0, until - time.monotonic())))
         except Refused as error:
-            raise CannotRun(f"The hook {hook.url} cannot be fetched: {error}") from None
+            raise HookError(f"The hook {hook.url} cannot be fetched: {error}") from None
         except Unreachable as error:
             problem, pause = str(error), backoff.next(error.retry_after)
         if time.monotonic() + pause >= until:
-            raise CannotRun(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
+            raise HookError(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
         append_progress(progress, None, f"the hook {hook.url} cannot be fetched: {problem}")
         control.wait(pause)
     return None
 
 
 def _fetch_once(client: Web, hook: Hook, seconds: float) -> bytes:
-    """Raises Unreachable if another attempt may succeed, Refused or CannotRun otherwise."""
+    """Raises Unreachable if another attempt may succeed, Refused or HookError otherwise."""
     try:
         answer = client.call("GET", hook.url, seconds=seconds, limit=Limit("the hook", LONGEST, is_timed=True))
     finally:
@@ -112,7 +112,7 @@ def _fetch_once(client: Web, hook: Hook, seconds: float) -> bytes:
         raise Refused(f"the server answered {answer.summary()}")
     digest = hashlib.sha256(answer.body).hexdigest()
     if digest != hook.sha256:
-        raise CannotRun(f"The hook {hook.url} has the SHA-256 {digest}, not {hook.sha256}: it does not run")
+        raise HookError(f"The hook {hook.url} has the SHA-256 {digest}, not {hook.sha256}: it does not run")
     return answer.body
 
 
@@ -127,14 +127,14 @@ def _keep(path: Path, content: bytes) -> None:
 
 
 def _parse(entry: Mapping[str, Any]) -> Optional[Hook]:
-    """Return the hook of an entry, or None. Raises CannotRun."""
+    """Return the hook of an entry, or None. Raises HookError."""
     value = option(entry, "hook")
     if value is None:
         return None
     url = value.get("url") if isinstance(value, dict) else None
     sha256 = str(value.get("sha256") if isinstance(value, dict) else "").lower()
     if not isinstance(url, str) or not _DIGEST.fullmatch(sha256):
-        raise CannotRun(f"The option hook needs a URL and a SHA-256, not {json.dumps(value)[:200]}")
+        raise HookError(f"The option hook needs a URL and a SHA-256, not {json.dumps(value)[:200]}")
     return Hook(url, sha256)
 
 

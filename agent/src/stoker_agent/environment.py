@@ -8,8 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Mapping
 
-from stoker_agent.hook_contract import as_text
-from stoker_agent.programs import CannotRun
+from stoker_agent.hook_contract import HookError, as_text
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Variables of the agent that runs receive, in addition to ``HEAT_*``, the settings of heat-agents' hooks.
@@ -67,12 +66,12 @@ def read_file(path: Path) -> Dict[str, str]:
 
 
 def from_option(option: Any) -> Dict[str, str]:
-    """Return the variables of a config's option ``environment``. Raises CannotRun."""
+    """Return the variables of a config's option ``environment``. Raises HookError."""
     if option is None:
         return {}
     if not isinstance(option, dict):
-        raise CannotRun("The option environment must be a map of variables")
+        raise HookError("The option environment must be a map of variables")
     for name, value in option.items():
         if not _NAME.fullmatch(name) or "\0" in as_text(value):
-            raise CannotRun(f"The option environment cannot set the variable {name!r}")
+            raise HookError(f"The option environment cannot set the variable {name!r}")
     return {name: as_text(value) for name, value in option.items()}

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 from stoker_agent.files import write
-from stoker_agent.hook_contract import APPLY
+from stoker_agent.hook_contract import APPLY, HookError
 from stoker_agent.launch import Launch
 from stoker_agent.output_files import BoundedFile
-from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, parse_seconds, program
+from stoker_agent.programs import ANSWER, LONGEST_ANSWER, Program, inputs, on_cancel, parse_seconds, program
 from stoker_agent.reports import TIMED_OUT, failure, read_streams
 from stoker_agent.termination import GRACE_SECONDS, KILLED, STOPPING, Control, before, end_session, grace
 
@@ -66,7 +66,7 @@ class Execution:
             launch = Launch(self._entry, self._folder, self._variables)
             command = program(self._entry, own_hooks, launch.folders, str(self._entry.get("mode") or APPLY))
             process = launch.start(command)
-        except CannotRun as error:
+        except HookError as error:
             return failure(str(error), error.code)
         except OSError as error:
             return failure(f"The hook could not be started: {error}", 126)
@@ -88,7 +88,7 @@ class Execution:
         values: Dict[str, Any] = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
         try:
             launch = Launch(self._entry, self._folder, self._variables)
-        except CannotRun as error:
+        except HookError as error:
             values["deploy_status_reason"] += f"; on_cancel could not be run: {error}"
             return {**values, **read_streams(self._folder)}
         return self._run_on_cancel(launch, values)
@@ -143,7 +143,7 @@ class Execution:
                     problem = f"timed out after {_ON_CANCEL_SECONDS:g} s"
                 elif process.returncode:
                     problem = f"ended with {process.returncode}"
-        except (CannotRun, OSError) as error:
+        except (HookError, OSError) as error:
             problem = f"could not be run: {error}"
         except Exception as error:  # the agent must survive any content of a document
             problem = f"cannot be run: {type(error).__name__}: {error}"

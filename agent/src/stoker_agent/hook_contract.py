@@ -69,7 +69,7 @@ _LONGEST_DIFF = 2000
 
 
 class HookError(Exception):
-    """The run has failed for a reason that no tool printed. ``code`` is the exit code to report."""
+    """The run cannot begin, or has failed for a reason that no tool printed. ``code`` is the exit code to report."""
 
     def __init__(self, reason: str, code: int = 1) -> None:
         super().__init__(reason)

@@ -21,8 +21,9 @@ from typing import Any, BinaryIO, Dict, List, Mapping, Optional
 import stoker_agent
 from stoker_agent import files, launcher
 from stoker_agent.environment import base, from_option, own_account, read_file
+from stoker_agent.hook_contract import HookError
 from stoker_agent.limits import LIMITS, RunOptions, has_exceeded_memory, list_enforced, wrap
-from stoker_agent.programs import CannotRun, Folders, Program, option
+from stoker_agent.programs import Folders, Program, option
 from stoker_agent.runs import CWD, TMP
 from stoker_agent.termination import GRACE_SECONDS, processes
 
@@ -41,7 +42,7 @@ class Launch:
     How the processes of one run start, and what the launch adds to the run's result.
 
     ``entry`` is the document's entry, ``folder`` the run's directory, and ``variables`` the file with the variables
-    that the machine's administrator adds to every run. Raises CannotRun for options that are invalid, or that this
+    that the machine's administrator adds to every run. Raises HookError for options that are invalid, or that this
     machine cannot apply.
     """
 
@@ -60,14 +61,14 @@ class Launch:
         if options.private_tmp and (os.geteuid() != 0 or self._is_below_tmp()):
             self._unenforced.append("private_tmp")
         if self._unenforced and options.is_strict:
-            raise CannotRun(
+            raise HookError(
                 f"The limits {', '.join(self._unenforced)} cannot be enforced on this server: remove the options, or"
                 " set the option limits to best_effort"
             )
         try:
             own = read_file(variables)
         except OSError as error:
-            raise CannotRun(f"The variables for runs cannot be read: {error}") from None
+            raise HookError(f"The variables for runs cannot be read: {error}") from None
         marker = {_MARKER: str(folder)}
         self._agent_environment = {**base(own_account(), os.environ), **own, **marker}
         self._environment = {**base(self._account, os.environ), **own, **from_option(option(entry, "environment"))}
@@ -214,9 +215,9 @@ def _account(name: Optional[str]) -> pwd.struct_passwd:
     try:
         account = pwd.getpwnam(name)
     except KeyError:
-        raise CannotRun(f"The option user names {name!r}, and this server has no such user") from None
+        raise HookError(f"The option user names {name!r}, and this server has no such user") from None
     if os.geteuid() not in (0, account.pw_uid):
-        raise CannotRun(
+        raise HookError(
             f"The agent runs as {own.pw_name}, without root's rights, and cannot run this config as {name}: remove the"
             " option user, or run the agent as root"
         )

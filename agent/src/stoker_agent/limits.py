@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from stoker_agent.programs import CannotRun
+from stoker_agent.hook_contract import HookError
 
 _log = logging.getLogger("stoker-agent")
 
@@ -38,7 +38,7 @@ class RunOptions(NamedTuple):
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> RunOptions:
-        """Return the options of a document's entry. Raises CannotRun with the name of an invalid option."""
+        """Return the options of a document's entry. Raises HookError with the name of an invalid option."""
         options = entry.get("options")
         if not isinstance(options, dict):
             return cls()
@@ -49,7 +49,7 @@ class RunOptions(NamedTuple):
                 try:
                     values[name] = parse(value)
                 except (KeyError, TypeError, ValueError):
-                    raise CannotRun(f"The option {name} cannot be {value!r:.100}") from None
+                    raise HookError(f"The option {name} cannot be {value!r:.100}") from None
         is_strict = values.pop("limits", True)
         return cls(is_strict=is_strict, **values)
 

@@ -32,14 +32,6 @@ ANSWER = "answer"
 LONGEST_ANSWER = 16 * 1024 * 1024
 
 
-class CannotRun(Exception):
-    """The config cannot run. The text is reported as the reason, ``code`` as the exit code."""
-
-    def __init__(self, reason: str, code: int = 1) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
 class Folders(NamedTuple):
     """The directories of one run."""
 
@@ -117,7 +109,7 @@ def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = h
     Return the program for a document's entry. Installed hooks take precedence over built-in ones.
 
     ``own`` is the agent's hook directory, ``folders`` those of the run, ``mode`` what the hook does (one of
-    ``hook_contract.MODES``). Raises CannotRun, with code ``hook_contract.UNSUPPORTED`` if the hook does not know modes.
+    ``hook_contract.MODES``). Raises HookError, with code ``hook_contract.UNSUPPORTED`` if the hook does not know modes.
     """
     config, name = without_source(_part(entry)), group_name(entry)
     executable = _executable(name, own)
@@ -125,12 +117,12 @@ def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = h
         return _external(executable, config, folders, mode)
     if name not in _import_hooks():
         looked = ", ".join(str(each) for each in (own, *FOLDERS))
-        raise CannotRun(f"No hook for group {config.get('group')!r} on this server (looked in {looked})")
+        raise HookError(f"No hook for group {config.get('group')!r} on this server (looked in {looked})")
     return _own(name, config, folders, mode)
 
 
 def group_name(entry: Mapping[str, Any]) -> str:
-    """Return the group of the config that runs, as a hook's file is named. Raises CannotRun."""
+    """Return the group of the config that runs, as a hook's file is named. Raises HookError."""
     return re.sub(r"[^A-Za-z0-9_-]", "", str(_part(entry).get("group") or ""))
 
 
@@ -138,7 +130,7 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
     """
     Return the program for the config's ``on_cancel`` script, with the config's inputs, or None without a script.
 
-    A run that did not apply the config has nothing to clean up. Raises CannotRun.
+    A run that did not apply the config has nothing to clean up. Raises HookError.
     """
     if entry.get("mode") not in (None, hook_contract.APPLY):
         return None
@@ -167,14 +159,14 @@ def list_tools() -> Dict[str, Sequence[str]]:
 
 
 def _part(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the config that runs: the entry, or the part of a component that handles the action. Raises CannotRun."""
+    """Return the config that runs: the entry, or the part of a component that handles the action. Raises HookError."""
     if entry.get("group") != "component":
         return entry
     action, body = inputs(entry).get("deploy_action"), entry.get("config")
     for part in (body.get("configs") or ()) if isinstance(body, dict) else ():
         if action in (part.get("actions") or ()):
             return {**entry, "config": part.get("config"), "group": part.get("tool")}
-    raise CannotRun(f"The component has no config for the action {action}")
+    raise HookError(f"The component has no config for the action {action}")
 
 
 def _executable(name: str, own: Path) -> Optional[Path]:
@@ -221,12 +213,9 @@ def _read_result(path: Path, code: int) -> Dict[str, Any]:
 
 
 def _direct(group: str, config: Mapping[str, Any], folder: Path) -> Program:
-    """Return the program of a hook whose work is one process. Raises CannotRun."""
+    """Return the program of a hook whose work is one process. Raises HookError."""
     outputs = folder / "out"
-    try:
-        argv, environment = _import_hooks()[group].command(HookRun(config, folder, folder, outputs))
-    except HookError as error:
-        raise CannotRun(str(error)) from None
+    argv, environment = _import_hooks()[group].command(HookRun(config, folder, folder, outputs))
     return Program(
         argv=argv,
         environment=environment,
@@ -243,11 +232,11 @@ def _external(executable: Path, config: Mapping[str, Any], folders: Folders, mod
 
     The hook reads the config from standard input and writes the result to standard output, both as JSON. A hook of
     heat-agents knows no modes and would apply the config, so only a hook that names the mode's variable gets a mode
-    other than ``apply``. Raises CannotRun.
+    other than ``apply``. Raises HookError.
     """
     if mode != hook_contract.APPLY and hook_contract.MODE.encode() not in executable.read_bytes():
         reason = f"the hook {executable} does not support {mode}: it does not use the variable {hook_contract.MODE}"
-        raise CannotRun(reason, hook_contract.UNSUPPORTED)
+        raise HookError(reason, hook_contract.UNSUPPORTED)
     if folders.run in executable.parents and folders.working != folders.run:
         # The delivered hook is only for the agent's own user.
         copy = folders.working / "delivered" / executable.name
