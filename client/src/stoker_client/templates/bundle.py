@@ -191,44 +191,35 @@ def in_template(data: Any, base: str, visit: Visit) -> Any:
 
     ``get_file``, types such as ``x.yaml``, and the ``TemplateURL`` of a nested stack name files.
     """
-    return _Walk(base, visit).copy(data)
+    done: dict[int, Any] = {}
 
-
-class _Walk:
-    """A copying traversal that visits each node once, even if YAML aliases repeat it."""
-
-    def __init__(self, base: str, visit: Visit) -> None:
-        self._base = base
-        self._visit = visit
-        self._done: dict[int, Any] = {}
-
-    def copy(self, node: Any) -> Any:
+    def copy(node: Any) -> Any:
+        """Copy each node once, even if YAML aliases repeat it."""
         if not isinstance(node, dict | list):
             return node
-        if id(node) not in self._done:
+        if id(node) not in done:
             # Registered before it is filled, because an alias may refer to an enclosing node.
             if isinstance(node, dict):
-                mapping: dict[Any, Any] = {}
-                self._done[id(node)] = mapping
-                mapping.update({key: self._value(key, value) for key, value in node.items()})
-                self._visit_nested_url(mapping)
+                mapping = done[id(node)] = dict[Any, Any]()
+                for key, value in node.items():
+                    mapping[key] = visit(value, base) if _names_a_file(key, value) else copy(value)
+                _visit_nested_url(mapping, base, visit)
             else:
-                items: list[Any] = []
-                self._done[id(node)] = items
-                items.extend(self.copy(value) for value in node)
-        return self._done[id(node)]
+                items = done[id(node)] = list[Any]()
+                items.extend(map(copy, node))
+        return done[id(node)]
 
-    def _value(self, key: Any, value: Any) -> Any:
-        return self._visit(value, self._base) if _names_a_file(key, value) else self.copy(value)
+    return copy(data)
 
-    def _visit_nested_url(self, resource: dict[Any, Any]) -> None:
-        """Replace the name of the template in the properties of an AWS::CloudFormation::Stack."""
-        for type_key, properties_key in _SYNTAXES:
-            properties = resource.get(properties_key)
-            if resource.get(type_key) == _NESTED_STACK and isinstance(properties, dict):
-                url = properties.get(_TEMPLATE_URL)
-                if isinstance(url, str):
-                    resource[properties_key] = {**properties, _TEMPLATE_URL: self._visit(url, self._base)}
+
+def _visit_nested_url(resource: dict[Any, Any], base: str, visit: Visit) -> None:
+    """Replace the name of the template in the properties of an AWS::CloudFormation::Stack."""
+    for type_key, properties_key in _SYNTAXES:
+        properties = resource.get(properties_key)
+        if resource.get(type_key) == _NESTED_STACK and isinstance(properties, dict):
+            url = properties.get(_TEMPLATE_URL)
+            if isinstance(url, str):
+                resource[properties_key] = {**properties, _TEMPLATE_URL: visit(url, base)}
 
 
 def _names_a_file(key: Any, value: Any) -> bool:
