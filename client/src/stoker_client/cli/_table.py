@@ -44,10 +44,10 @@ def natural_width(title: str, cells: Sequence[str]) -> int:
 def least_width(column: str, title: str, natural: int) -> int:
     """Return the width to which a column may be folded: names less than other text, ids and states not at all."""
     least = _LEAST_NAME if column in _NAMES else _LEAST
-    return natural if is_whole(column) else min(natural, max(least, *map(len, title.split())))
+    return natural if _is_whole(column) else min(natural, max(least, *map(len, title.split())))
 
 
-def is_whole(column: str) -> bool:
+def _is_whole(column: str) -> bool:
     """Whether the column is never folded."""
     return column == "id" or column.endswith(("_id", *_STATES))
 
