@@ -119,14 +119,14 @@ def _restore_root(paths: Paths, program: Path, user: str) -> None:
         files.change_owner(top, 0, 0, former=id)  # files of runs that had other users stay theirs
 
 
-def _allow(name: str, commands: Sequence[str], file: Path = SUDOERS) -> None:
+def _allow(name: str, commands: Sequence[str]) -> None:
     """Let the user run these commands as root, without a password, and no others. Raises Unusable."""
     if not commands:
-        file.unlink(missing_ok=True)
+        SUDOERS.unlink(missing_ok=True)
         return
     text = _sudoers(name, commands)
-    if not file.parent.is_dir():
-        raise Unusable(f"{file.parent} does not exist: install sudo, then run this again")
+    if not SUDOERS.parent.is_dir():
+        raise Unusable(f"{SUDOERS.parent} does not exist: install sudo, then run this again")
     checker = shutil.which("visudo", path=_PROGRAMS)
     if checker is None:
         raise Unusable("there is no visudo to check the rules for sudo: install sudo, then run this again")
@@ -137,7 +137,7 @@ def _allow(name: str, commands: Sequence[str], file: Path = SUDOERS) -> None:
             reason = (done.stderr.strip().splitlines() or ["no reason"])[0]
             raise Unusable(f"sudo does not accept the rules for {', '.join(commands)}: {reason}")
 
-    files.write(file, text.encode(), 0o440, check=check)  # sudo ignores names with a dot, as that of the new file
+    files.write(SUDOERS, text.encode(), 0o440, check=check)  # sudo ignores names with a dot, as that of the new file
 
 
 def _sudoers(name: str, commands: Iterable[str]) -> str:

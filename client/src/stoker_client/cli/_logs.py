@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import cast
 
 import click
@@ -12,7 +12,6 @@ import click
 from stoker_client.cli._options import parse_duration
 from stoker_client.cli._output import data_option, echo, emit_bytes, emit_data, printable, raw_option
 from stoker_client.cli._session import Session
-from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
 from stoker_client.results import Lines, last_lines, unseen
 from stoker_client.shapes import LogChunk, Run
@@ -142,25 +141,33 @@ def logs(
         raise click.UsageError("--bytes needs --stream, and permits only --run beside it")
     deployments = session.client.deployments
     id_ = deployments.find_id(deployment)
-    log = _Log(deployments, id_, stream, since, tail)
     is_partial = since is not None or tail is not None
     printer = LogPrinter(form, raw=raw, timestamps=timestamps, is_partial=is_partial)
     runs = deployments.runs(id_)
+    chosen = None if all_ else _choose(runs, number, deployment)
+
+    def select(chunks: Iterable[LogChunk], runs: Sequence[Run] | None = chosen) -> Iterable[LogChunk]:
+        """Return the selected chunks that were written."""
+        selected = _select(chunks, runs, stream, since)
+        return selected if tail is None else last_lines(selected, tail)
+
     if as_bytes:
-        config_id = next((run["config_id"] for run in _choose(runs, number, deployment)), None)
+        config_id = next((run["config_id"] for run in chosen or ()), None)
         emit_bytes(deployments.stream_bytes(id_, str(stream), config_id))
     elif all_ and form == "table":
+        chunks = list(deployments.logs(id_))
         for run in reversed(runs):
             echo(_separator(run))
-            printer.all(log.written([run]))
+            printer.all(select(chunks, [run]))
     elif follow:
-        printer.all(log.follow(_choose(runs, number, deployment)))
+        pages = [] if tail is None else list(deployments.log_pages(id_))
+        written = select(chunk for page in pages for chunk in page["logs"])
+        followed = deployments.follow_logs(id_, pages[-1]["cursor"] if pages else "")
+        printer.all(chain(written, _select(followed, chosen, stream, since)))
+    elif form == "table":
+        printer.all(select(deployments.logs(id_)))
     else:
-        chunks = log.written(None if all_ else _choose(runs, number, deployment))
-        if form == "table":
-            printer.all(chunks)
-        else:
-            emit_data(form, list(chunks))
+        emit_data(form, list(select(deployments.logs(id_))))
 
 
 def _choose(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run]:
@@ -184,37 +191,15 @@ def _separator(run: Run) -> str:
     return f"==> run {run.get('number')}: {', '.join(str(word) for word in words if word)} <=="
 
 
-@dataclass(frozen=True)
-class _Log:
-    """The selected part of a deployment's log."""
-
-    deployments: Deployments
-    id: str
-    stream: str | None
-    since: datetime | None
-    tail: int | None
-
-    def written(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
-        """Yield the log so far, of ``runs`` or of all runs."""
-        chunks = self._select(self.deployments.logs(self.id), runs)
-        yield from chunks if self.tail is None else last_lines(chunks, self.tail)
-
-    def follow(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
-        """Yield the log so far, and new chunks until the deployment ends."""
-        cursor = ""
-        if self.tail is not None:
-            pages = list(self.deployments.log_pages(self.id))
-            yield from last_lines(self._select((chunk for page in pages for chunk in page["logs"]), runs), self.tail)
-            cursor = pages[-1]["cursor"]
-        yield from self._select(self.deployments.follow_logs(self.id, cursor), runs)
-
-    def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
-        """Yield the chunks of ``runs``, each of which has its own config, or of all runs."""
-        config_ids = None if runs is None else {None, *(run.get("config_id") for run in runs)}
-        for chunk in chunks:
-            is_of_run = config_ids is None or chunk.get("config_id") in config_ids
-            if is_of_run and self.stream in (None, chunk["stream"]) and _is_since(chunk, self.since):
-                yield chunk
+def _select(
+    chunks: Iterable[LogChunk], runs: Sequence[Run] | None, stream: str | None, since: datetime | None
+) -> Iterator[LogChunk]:
+    """Yield the chunks of ``runs``, each of which has its own config, or of all; of one stream, and since a time."""
+    config_ids = None if runs is None else {None, *(run.get("config_id") for run in runs)}
+    for chunk in chunks:
+        is_of_run = config_ids is None or chunk.get("config_id") in config_ids
+        if is_of_run and stream in (None, chunk["stream"]) and _is_since(chunk, since):
+            yield chunk
 
 
 def _is_since(chunk: LogChunk, moment: datetime | None) -> bool:

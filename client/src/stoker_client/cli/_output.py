@@ -122,11 +122,11 @@ def wants_color() -> bool:
     return not os.environ.get("NO_COLOR")
 
 
-def open_console(*, stderr: bool = False, **more: Any) -> Console:
+def open_console(*, stderr: bool = False) -> Console:
     """Return the terminal as a console of rich."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, color_system="auto" if wants_color() else None, **more)
+    return Console(stderr=stderr, highlight=False, color_system="auto" if wants_color() else None)
 
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False, raw: bool = False) -> None:

@@ -146,13 +146,9 @@ def cancel(session: Session, stack: str, no_rollback: bool, wait: bool) -> None:
     details = session.client.stacks.show(stack, outputs=False)
     ref, action = f"{details['stack_name']}/{details['id']}", details["stack_status"].removesuffix("_IN_PROGRESS")
     is_rolled_back = action == "UPDATE" and not no_rollback
-    operation = session.client.stacks.act(ref, "cancel_update" if is_rolled_back else "cancel_without_rollback")
-    if not wait:
-        echo(f"stack {stack}: cancelling")
-        return
+    begin = partial(session.client.stacks.act, ref, "cancel_update" if is_rolled_back else "cancel_without_rollback")
     status = "ROLLBACK_COMPLETE" if is_rolled_back else f"{action}_FAILED"
-    wait_for_stack(session.client, operation, status)
-    echo(f"stack {stack} is {status}")
+    _operate(session.client, [stack], lambda _: begin(), ": cancelling", status, wait=wait)
 
 
 @stack.command("delete")
