@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, EndedRuns, RunEnv, identify_deployment
 from stoker_agent.checks import Checks
@@ -299,7 +299,9 @@ class Agent:
             # A cancelled entry only reports its result, so it does not count against the concurrency.
             if new and _is_cancelled(entry):
                 return entry
-            if new and room and _is_free(entry, busy, self._dependencies):
+            # Runs of one deployment never overlap, even while one of them is stopped.
+            is_free = new and room and busy.isdisjoint(identify_deployment(entry))
+            if is_free and not self._dependencies.is_waiting(entry["id"]):
                 # A run that executes alone waits for those before it, and those behind it wait for it.
                 if not _is_alone(entry, self._paths) or not self._active:
                     return entry
@@ -348,11 +350,6 @@ class Agent:
             has_failed = str(values.get("deploy_status_code", 0)) != "0"
             self._outcome = Outcome(runs + 1, failed + has_failed)
         self._results.keep(entry, values)
-
-
-def _is_free(entry: Mapping[str, Any], busy: AbstractSet[str], dependencies: Dependencies) -> bool:
-    """Whether a run waits for no other. Runs of one deployment never overlap, even while one of them is stopped."""
-    return busy.isdisjoint(identify_deployment(entry)) and not dependencies.is_waiting(entry["id"])
 
 
 def _list_pending(document: Document, runs: Runs, active: Mapping[str, ActiveRun]) -> List[str]:

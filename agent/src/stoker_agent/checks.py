@@ -169,14 +169,12 @@ class Checks:
         with self._changed:
             is_current = self._watches.get(entry["deployment_id"]) is watch and watch.entry["id"] == entry["id"]
             if is_current and control.why != WITHDRAWN:
-                if watch.record(finding, entry.get("requested")):
-                    self._report(entry["deployment_id"], {**finding, "requested": entry.get("requested")})
+                id, requested = entry["deployment_id"], entry.get("requested")
+                if watch.record(finding, requested):
+                    self._outbox.post(_key(id), "POST", f"/agent/v1/checks/{id}", {**finding, "requested": requested})
+                    _log.info("check.ended: deployment %s is %s", id, finding["state"])
                 if watch.due:  # no request has come during the check
                     watch.plan_next()
-
-    def _report(self, id: str, report: Dict[str, Any]) -> None:
-        self._outbox.post(_key(id), "POST", f"/agent/v1/checks/{id}", report)
-        _log.info("check.ended: deployment %s is %s", id, report["state"])
 
 
 def _key(id: str) -> str:

@@ -16,7 +16,7 @@ from stoker_agent.launch import Launch
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, Program, inputs, on_cancel, parse_seconds, program
 from stoker_agent.reports import TIMED_OUT, failure, read_streams
-from stoker_agent.termination import GRACE_SECONDS, KILLED, STOPPING, Control, before, end_session, grace
+from stoker_agent.termination import GRACE_SECONDS, KILLED, STOPPING, TERMINATED, Control, end_session, grace
 
 #: The time limit of a config's ``on_cancel`` script.
 _ON_CANCEL_SECONDS = 60.0
@@ -61,7 +61,7 @@ class Execution:
         searched first for hooks. Failures of a config or hook are returned as values, never raised.
         """
         if self._control.why is not None:
-            return {**before(self._control.why), **read_streams(self._folder)}
+            return failure(f"{self._control.why} before it began", TERMINATED, self._folder)
         try:
             launch = Launch(self._entry, self._folder, self._variables)
             command = program(self._entry, own_hooks, launch.folders, str(self._entry.get("mode") or APPLY))
@@ -85,13 +85,12 @@ class Execution:
 
         No process of the run remains.
         """
-        values: Dict[str, Any] = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
+        reason = f"{why}: had to be killed"
         try:
             launch = Launch(self._entry, self._folder, self._variables)
         except HookError as error:
-            values["deploy_status_reason"] += f"; on_cancel could not be run: {error}"
-            return {**values, **read_streams(self._folder)}
-        return self._run_on_cancel(launch, values)
+            return failure(f"{reason}; on_cancel could not be run: {error}", KILLED, self._folder)
+        return self._run_on_cancel(launch, reason, KILLED)
 
     def _wait(self, launch: Launch, process: subprocess.Popen[bytes]) -> Optional[Dict[str, Any]]:
         """Wait for the process. Return the values to report if the agent ended it, or None if it ended by itself."""
@@ -128,10 +127,10 @@ class Execution:
             process.wait()  # the other thread may not have the exit code yet
             return None
         code, words = ended
-        return self._run_on_cancel(launch, {"deploy_status_reason": f"{why}: {words}", "deploy_status_code": code})
+        return self._run_on_cancel(launch, f"{why}: {words}", code)
 
-    def _run_on_cancel(self, launch: Launch, values: Dict[str, Any]) -> Dict[str, Any]:
-        """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""
+    def _run_on_cancel(self, launch: Launch, reason: str, code: int) -> Dict[str, Any]:
+        """Run the config's ``on_cancel`` script. Return the values to report, with any failure of the script."""
         problem = None
         try:
             command = on_cancel(self._entry, self._folder)
@@ -147,9 +146,7 @@ class Execution:
             problem = f"could not be run: {error}"
         except Exception as error:  # the agent must survive any content of a document
             problem = f"cannot be run: {type(error).__name__}: {error}"
-        if problem is not None:
-            values["deploy_status_reason"] += f"; on_cancel {problem}"
-        return {**values, **read_streams(self._folder)}
+        return failure(f"{reason}; on_cancel {problem}" if problem else reason, code, self._folder)
 
     def _trim(self) -> None:
         for file in self._bounded:

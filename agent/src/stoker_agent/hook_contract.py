@@ -254,7 +254,15 @@ class HookRun(Commands):
 
     def mapping(self) -> Dict[str, Any]:
         """Return the config, which must be a map, or the JSON or YAML text of a map. Raises HookError."""
-        return parse_mapping(self.config, f"the config of group {self.entry.get('group')}")
+        value, what = self.config, f"the config of group {self.entry.get('group')}"
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                value = _from_yaml(value, what)
+        if not isinstance(value, dict):
+            raise HookError(f"{what} must be a map")
+        return value
 
     def settings(self, *required: str) -> Dict[str, Any]:
         """
@@ -360,18 +368,6 @@ def as_list(value: Any, name: str) -> List[str]:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return list(value)
     raise HookError(f"{name} must be a list of texts, not {value!r}")
-
-
-def parse_mapping(value: Any, what: str) -> Dict[str, Any]:
-    """Return a map, or the map that a JSON or YAML text spells. ``what`` names the value. Raises HookError."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            value = _from_yaml(value, what)
-    if not isinstance(value, dict):
-        raise HookError(f"{what} must be a map")
-    return value
 
 
 def _from_yaml(text: str, what: str) -> Any:

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from stoker_agent.programs import option, parse_seconds
 
@@ -56,11 +56,6 @@ def was_stopping(folder: Path) -> Optional[str]:
         return folder.joinpath(STOPPING).read_text() or None
     except OSError:
         return None
-
-
-def before(why: str) -> Dict[str, Any]:
-    """Return the result of a run that was stopped before it began."""
-    return {"deploy_status_reason": f"{why} before it began", "deploy_status_code": TERMINATED}
 
 
 def grace(entry: Mapping[str, Any]) -> float:
