@@ -77,7 +77,7 @@ class Launch:
     @property
     def folders(self) -> Folders:
         """The directories of the run, which are made; other users than the agent's have directories of their own."""
-        own = Folders(self._folder, self._folder, self._folder.parents[1] / "hooks")
+        own = Folders.of(self._folder)
         if not self._is_other_user:
             return own
         states = own.state.with_name("hooks-of-users")

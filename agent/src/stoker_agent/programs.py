@@ -42,6 +42,11 @@ class Folders(NamedTuple):
     #: What hooks keep between runs.
     state: Path
 
+    @classmethod
+    def of(cls, folder: Path) -> Folders:
+        """Return the directories of a run in ``folder`` that executes as the agent's user."""
+        return cls(folder, folder, folder.parents[1] / "hooks")
+
 
 class Program(NamedTuple):
     """A process to start. ``finish`` receives the exit code and returns the values to report besides the output."""
