@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import chain
+from functools import partial
 from typing import cast
 
 import click
@@ -12,6 +12,7 @@ import click
 from stoker_client.cli._options import parse_duration
 from stoker_client.cli._output import data_option, echo, emit_bytes, emit_data, printable, raw_option
 from stoker_client.cli._session import Session
+from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
 from stoker_client.results import Lines, last_lines, unseen
 from stoker_client.shapes import LogChunk, Run
@@ -141,16 +142,11 @@ def logs(
         raise click.UsageError("--bytes needs --stream, and permits only --run beside it")
     deployments = session.client.deployments
     id_ = deployments.find_id(deployment)
-    is_partial = since is not None or tail is not None
-    printer = LogPrinter(form, raw=raw, timestamps=timestamps, is_partial=is_partial)
+    printer = LogPrinter(form, raw=raw, timestamps=timestamps, is_partial=since is not None or tail is not None)
     runs = deployments.runs(id_)
     chosen = None if all_ else _choose(runs, number, deployment)
 
-    def select(chunks: Iterable[LogChunk], runs: Sequence[Run] | None = chosen) -> Iterable[LogChunk]:
-        """Return the selected chunks that were written."""
-        selected = _select(chunks, runs, stream, since)
-        return selected if tail is None else last_lines(selected, tail)
-
+    select = partial(_select, stream=stream, since=since)
     if as_bytes:
         config_id = next((run["config_id"] for run in chosen or ()), None)
         emit_bytes(deployments.stream_bytes(id_, str(stream), config_id))
@@ -158,16 +154,22 @@ def logs(
         chunks = list(deployments.logs(id_))
         for run in reversed(runs):
             echo(_separator(run))
-            printer.all(select(chunks, [run]))
+            printer.all(select(chunks, [run], tail=tail))
     elif follow:
-        pages = [] if tail is None else list(deployments.log_pages(id_))
-        written = select(chunk for page in pages for chunk in page["logs"])
-        followed = deployments.follow_logs(id_, pages[-1]["cursor"] if pages else "")
-        printer.all(chain(written, _select(followed, chosen, stream, since)))
+        printer.all(_follow(deployments, id_, partial(select, runs=chosen), tail))
     elif form == "table":
-        printer.all(select(deployments.logs(id_)))
+        printer.all(select(deployments.logs(id_), chosen, tail=tail))
     else:
-        emit_data(form, list(select(deployments.logs(id_))))
+        emit_data(form, list(select(deployments.logs(id_), chosen, tail=tail)))
+
+
+def _follow(
+    deployments: Deployments, id_: str, select: Callable[..., Iterable[LogChunk]], tail: int | None
+) -> Iterator[LogChunk]:
+    """Yield the log so far, or its last ``tail`` lines, and new chunks until the deployment ends."""
+    pages = [] if tail is None else list(deployments.log_pages(id_))
+    yield from select((chunk for page in pages for chunk in page["logs"]), tail=tail)
+    yield from select(deployments.follow_logs(id_, pages[-1]["cursor"] if pages else ""))
 
 
 def _choose(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run]:
@@ -192,14 +194,22 @@ def _separator(run: Run) -> str:
 
 
 def _select(
-    chunks: Iterable[LogChunk], runs: Sequence[Run] | None, stream: str | None, since: datetime | None
-) -> Iterator[LogChunk]:
-    """Yield the chunks of ``runs``, each of which has its own config, or of all; of one stream, and since a time."""
+    chunks: Iterable[LogChunk],
+    runs: Sequence[Run] | None,
+    *,
+    stream: str | None,
+    since: datetime | None,
+    tail: int | None = None,
+) -> Iterable[LogChunk]:
+    """Return the chunks of ``runs``, each of which has its own config, or of all runs; or their last ``tail`` lines."""
     config_ids = None if runs is None else {None, *(run.get("config_id") for run in runs)}
-    for chunk in chunks:
-        is_of_run = config_ids is None or chunk.get("config_id") in config_ids
-        if is_of_run and stream in (None, chunk["stream"]) and _is_since(chunk, since):
-            yield chunk
+    selected = (
+        chunk for chunk in chunks
+        if (config_ids is None or chunk.get("config_id") in config_ids)
+        and stream in (None, chunk["stream"])
+        and _is_since(chunk, since)
+    )  # fmt: skip
+    return selected if tail is None else last_lines(selected, tail)
 
 
 def _is_since(chunk: LogChunk, moment: datetime | None) -> bool:
