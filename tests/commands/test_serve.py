@@ -124,6 +124,7 @@ def test_settings_from_a_file_and_the_environment(tmp_path, plain):
     [
         (("--database", "sqlite:////nowhere/at/all/x.db"), {}, "cannot open the database /nowhere/at/all/x.db: unable"),
         (("--port", "x"), {}, "--port must be a whole number"),
+        (("--host", "0.0.0.0"), {}, "--insecure-http"),
         (("--config", "stoker.toml"), {}, "there is no setting 'color'"),
         (("--state-dir", "stoker.toml"), {}, "stoker.toml"),
         (
@@ -137,6 +138,8 @@ def test_impossible_settings_are_named(tmp_path, plain, monkeypatch, words, vari
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stoker.toml").write_text("color = 'red'\n")
     assert sentence in refused({**plain, **variables}, *serve(tmp_path, *words))
+    # Only the database is tried after the state directory has been created.
+    assert (tmp_path / "state").exists() == ("open the database" in sentence)
 
 
 def test_a_site_is_not_created_among_other_files(tmp_path, plain):

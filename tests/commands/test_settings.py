@@ -70,11 +70,6 @@ def test_the_error_of_an_invalid_setting_names_it(name, said, message):
         settings.load({}, {f"STOKER_{name}": said}, None)
 
 
-def test_a_wrong_flag_is_named_as_a_flag():
-    with pytest.raises(Invalid, match="--token-hours"):
-        settings.load({"token_hours": "many"}, {}, None)
-
-
 @pytest.mark.parametrize(
     "text,word",
     [

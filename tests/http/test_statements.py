@@ -1,4 +1,4 @@
-"""What is asked of the database does not grow with what is shown: a stack of fifty costs what a stack of five does."""
+"""What is asked of the database does not grow with what is shown: a large stack costs what a small one does."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ def cost(program: Inside, path: str) -> int:
     """How many statements an answer costs."""
     program.call("GET", path)  # what is remembered is remembered now
     return program.counted(lambda: program.call("GET", path))
+
+
+def cost_of_objects(program: Inside, verb: str, path: str = "") -> int:
+    """How many statements a call of the object store costs."""
+    url = f"/object-store/v1/AUTH_{program.project}{path}"
+
+    def ask() -> None:
+        answer = program.request(verb, url, b"data" if verb == "PUT" else b"")
+        assert answer.status < 300, answer.raw
+
+    return program.counted(ask)
 
 
 CHILD = """
@@ -116,3 +127,33 @@ def test_a_deployment_on_an_unknown_server_costs_what_one_on_a_known_server_does
 
     create(known)
     assert create("a server of Nova") == create(known)
+
+
+@pytest.fixture(scope="module")
+def containers(counted) -> Inside:
+    """The account has a container ``c-3`` and a container ``c-60``, with so many folders and an object ``o``."""
+    program, _, _ = counted
+    for size in (3, 60):
+        for below in ("", *(f"/folder{each}/o{each}" for each in range(size)), "/o"):
+            cost_of_objects(program, "PUT", f"/c-{size}{below}")
+    return program
+
+
+@pytest.mark.parametrize(
+    ("verb", "below"),
+    [
+        *(("HEAD", ""), ("GET", ""), ("GET", "?delimiter=/"), ("GET", "?prefix=folder&delimiter=/&format=json")),
+        *((verb, "/o") for verb in ("GET", "HEAD", "POST", "PUT", "DELETE")),
+    ],
+)
+def test_statements_for_a_container_do_not_grow(containers, verb, below):
+    small, large = (cost_of_objects(containers, verb, f"/c-{size}{below}") for size in (3, 60))
+    assert small == large <= 14
+
+
+@pytest.mark.parametrize("query", ["", "?format=json", "?delimiter=-"])
+def test_statements_for_an_account_do_not_grow(containers, query):
+    before = cost_of_objects(containers, "GET", query)
+    for each in range(5):
+        cost_of_objects(containers, "PUT", f"/more{query[1:2]}{each}")
+    assert cost_of_objects(containers, "GET", query) == before <= 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import http.client
 import json
-import os
 import re
 import socket
 import ssl
@@ -25,8 +24,7 @@ from stoker.model.errors import Invalid
 from stoker.serve.tls import Certificate, check_exposure, client_problem, open_tls, read_client_ca
 from stoker.types.user_data import SOFTWARE_CONFIG, Boot, build
 from support.certificates import Authority, replace
-from support.ports import free_port
-from support.server import LOCAL_SERVERS, STOKER, served
+from support.server import LOCAL_SERVERS, served
 from support.templates import config, define, deployment, template
 
 METRICS_TOKEN = "a-token-for-monitoring-that-nobody-guesses"
@@ -256,16 +254,6 @@ def test_these_settings_permit_a_public_listener(tmp_path, authority):
         {"host": "127.0.0.2", "local_servers_unsafe": "true"},
     ):
         check_exposure(load(tmp_path, **flags))
-
-
-def test_serve_refuses_a_public_listener_in_one_line(tmp_path):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))}
-    command = [*STOKER, "serve", "--state-dir", str(tmp_path / "state"), "--port", str(free_port()), "--host"]
-    refused = subprocess.run([*command, "0.0.0.0"], env=kept, capture_output=True, text=True, timeout=60, check=False)
-    assert refused.returncode == 1
-    assert len(refused.stderr.strip().splitlines()) == 1
-    assert all(remedy in refused.stderr for remedy in ("--tls-cert", "--public-url https://", "--insecure-http"))
-    assert not (tmp_path / "state").exists()
 
 
 def test_files_without_a_certificate_are_refused_by_name(tmp_path, authority):
