@@ -183,7 +183,11 @@ def test_a_large_stack_is_created_in_parts_between_which_others_write(store, mon
     assert parts == [200, 300, 350]
 
 
-def test_a_config_of_a_stack_cannot_be_adopted(heat):
+def test_an_object_of_a_stack_cannot_be_adopted(heat):
+    queue = heat.create(template({"queue": define("OS::Zaqar::Queue")}), "queues")
+    exported = heat.read(export.export, queue)
+    assert "belongs to a stack" in heat.create(exported["template"], "other", adopt=exported["resources"]).reason
+
     stack = heat.create(template({"config": config()}))
     id = heat.resources(stack)["config"].physical_id
     reference = {"type": "OS::Heat::SoftwareConfig", "external_id": id}
@@ -192,7 +196,7 @@ def test_a_config_of_a_stack_cannot_be_adopted(heat):
 
     copy = heat.create(exported["template"], "copy", adopt=exported["resources"])
     assert copy.status == "FAILED"
-    assert f"The software config ({id}) cannot be adopted" in copy.reason
+    assert f"The OS::Heat::SoftwareConfig ({id}) cannot be adopted" in copy.reason
     heat.delete(copy)
     assert heat.read(configs.find, id) is not None
 

@@ -42,6 +42,7 @@ from stoker.resources import properties as schemas
 from stoker.resources.properties import Property
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
+from stoker.store import resources
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget, User
 
@@ -239,7 +240,14 @@ class ResourceType:
         """Remove objects that served the resource only, which is deleted while its physical object stays."""
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """Take over an object that another stack abandoned, which had ``physical_id`` and ``data``."""
+        """
+        Take over an object that another stack abandoned, which had ``physical_id`` and ``data``.
+
+        Raises AdoptionFailure if another resource has the object, which the deletion of either would remove.
+        """
+        holders = resources.all_with_physical_id(context.tx, resource.physical_id or "", context.project_id)
+        if any(not holder.definition.get("external_id") for holder in holders):
+            raise AdoptionFailure(resource.type, resource.physical_id)
         return Outcome(physical_id=resource.physical_id, data=resource.data)
 
     def exists(self, context: Context, id: str) -> bool:

@@ -31,7 +31,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.resources.roles import ProvidesConfig
-from stoker.store import configs, resources, rows
+from stoker.store import configs, rows
 from stoker.types.user_data import create_part, walk_parts
 
 _FIELD: Mapping[str, Property] = {
@@ -106,12 +106,10 @@ class ConfigType(ResourceType):
         return DONE
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """Verify that the config exists and that no other resource would delete it. Raises AdoptionFailure."""
-        id = resource.physical_id or ""
-        holders = resources.all_with_physical_id(context.tx, id, context.project_id)
-        if any(not other.definition.get("external_id") for other in holders) or not self.exists(context, id):
-            raise AdoptionFailure("software config", resource.physical_id)
-        return DONE
+        """Verify also that the config exists. Raises AdoptionFailure."""
+        if not self.exists(context, resource.physical_id or ""):
+            raise AdoptionFailure(resource.type, resource.physical_id)
+        return super().adopt(context, resource, properties)
 
     def exists(self, context: Context, id: str) -> bool:
         return configs.exists(context.tx, id, context.project_id)
