@@ -305,11 +305,13 @@ def test_the_stack_of_an_enrolled_servers_resource_is_admitted(heat):
 
 
 def test_nova_servers_have_labels_and_policies(heat):
-    stack = heat.create(template({"server": define("OS::Nova::Server", labels={"a": "b"}, deployment_policy=[])}))
-    assert stack.status == "IN_PROGRESS"
-    updated = template({"server": define("OS::Nova::Server", labels={"a": "c"})})
+    stack = heat.create(template({"server": define("OS::Nova::Server")}))
+    id = heat.resources(stack)["server"].physical_id
+    Fleet(heat).enroll("machine", id=id)
     heat.started(stack)
-    assert heat.update(stack, updated).status == "COMPLETE"
+    said = define("OS::Nova::Server", labels={"a": "b"}, deployment_policy="STACK")
+    assert heat.update(stack, template({"server": said})).status == "COMPLETE"
+    assert (find(heat, id).labels, find(heat, id).policy["allow"]) == ({"a": "b"}, "STACK")
 
 
 def test_the_sites_policy_applies(store):
