@@ -1,1 +1,1 @@
-from tests.http.conftest import refused, stoker  # noqa: F401 — fixtures of the tests of Heat's API
+from tests.http.conftest import stoker  # noqa: F401 — the server of the tests of Heat's API

@@ -248,9 +248,11 @@ def test_agents_have_to_change_before_the_source_is_abandoned(other):
         ({"resources": {"a": {"metadata": "x"}}}, "resources.a.metadata must be a map"),
     ],
 )
-def test_malformed_data_is_refused(refused, change, message):
+def test_malformed_data_is_refused(stoker, change, message):
     data = {"template": {"heat_template_version": "2018-08-31"}, "resources": {}, **change}
-    assert message in refused("POST", "/stacks", {"stack_name": "bad", "adopt_stack_data": data})
+    answer = stoker.heat("POST", "/stacks", {"stack_name": "bad", "adopt_stack_data": data})
+    assert (answer.status, message in answer.body["error"]["message"]) == (400, True)
+    assert stoker.heat("GET", "/stacks/bad").status == 404
 
 
 def test_existing_ids_are_refused(stoker, other):
