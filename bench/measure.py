@@ -12,26 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.processes import list_children
+
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def tree(roots: Iterable[int]) -> set[int]:
     """Return the ids of the processes and all their descendants."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int(entry.joinpath("stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
     found: set[int] = set()
     todo = list(roots)
     while todo:
         pid = todo.pop()
         if pid not in found:
             found.add(pid)
-            todo += children.get(pid, [])
+            todo += list_children(pid)
     return found
 
 

@@ -12,7 +12,6 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bench.api import Api
 from bench.measure import cpu_seconds, pss_mb, tree, wait_until
@@ -21,6 +20,7 @@ from bench.stoker import connect, running_stoker
 from bench.swarm import Swarm
 from bench.swarm.connection import Endpoint
 from support.site_relay import site_relay
+from support.sockets import count_connections
 
 #: Seconds after the last first document until the swarm is at rest, and seconds of the measurement at rest.
 _SETTLING, _AT_REST = 5.0, 30.0
@@ -59,7 +59,7 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
         time.sleep(_AT_REST)
         figures.update({f"{name}_rest_percent": 100 * (now - before[name]) / _AT_REST for name, now in cpu().items()})
         processes, port = tree(pids["stoker"]), int(api.base.port or 0)
-        figures["stoker_connections"] = sum(_count_connections(pid, port) for pid in processes)
+        figures["stoker_connections"] = count_connections(processes, port)
         config_id = api.create_config()
         before, begun = cpu(), time.monotonic()
         trigger = api.start_trigger(config_id, servers=[key.partition(".")[0] for key in keys])
@@ -74,14 +74,6 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
 
     asyncio.run(run())
     return {name: round(value, 2) for name, value in figures.items()}
-
-
-def _count_connections(pid: int, port: int) -> int:
-    """Return the number of connections to the process's port."""
-    own = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
-    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
-    established = (row for row in rows if int(row[1].split(":")[1], 16) == port and row[3] == "01")
-    return sum(f"socket:[{row[9]}]" in own for row in established)
 
 
 if __name__ == "__main__":

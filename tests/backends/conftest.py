@@ -17,7 +17,7 @@ from support.backends import (
     until_document,
     zaqar_flags,
 )
-from support.server import Served
+from support.server import Served, served
 from support.service_processes import Peer
 
 
@@ -30,6 +30,12 @@ def swift(tmp_path_factory, start_swift) -> Iterator[Peer]:
 @pytest.fixture(scope="session")
 def zaqar(tmp_path_factory, start_zaqar) -> Iterator[Peer]:
     with start_zaqar(tmp_path_factory.mktemp("zaqar")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("embedded")) as running:
         yield running
 
 

@@ -27,12 +27,6 @@ SIGNED_URL = {"queue_id", "messaging_url", "project_id", "url_paths", "url_metho
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("embedded")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def external(tmp_path_factory, swift, zaqar) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("external")
     with served(folder, *swift_flags(swift, folder), *zaqar_flags(zaqar)) as running:

@@ -20,12 +20,6 @@ SCRIPT = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("embedded")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def external(tmp_path_factory, swift, start_old_zaqar) -> Iterator[Served]:
     """With the last Zaqar that these agents can post results to."""
     folder = tmp_path_factory.mktemp("external")

@@ -185,12 +185,8 @@ def test_a_database_of_another_user_is_not_opened(tmp_path, plain):
 
 def test_deleted_stacks_stay_until_they_are_purged(tmp_path):
     with served(tmp_path) as stoker:
-        template = {"heat_template_version": "2018-08-31"}
-        ids = [
-            stoker.heat("POST", "/stacks", {"stack_name": name, "template": template}).body["stack"]["id"]
-            for name in ("gone", "kept")
-        ]
-        stoker.heat("DELETE", f"/stacks/gone/{ids[0]}")
+        gone, _ = (stoker.create_stack(name, {"heat_template_version": "2018-08-31"}) for name in ("gone", "kept"))
+        stoker.heat("DELETE", gone)
 
         def shown():
             found = stoker.heat("GET", "/stacks?show_deleted=true").body["stacks"]
@@ -201,7 +197,7 @@ def test_deleted_stacks_stay_until_they_are_purged(tmp_path):
         assert "purged 0 records of deleted stacks" in stoker.run(*purge).stdout
         assert re.search(r"purged [1-9]\d* records of deleted stacks", stoker.run(*purge, "--older-than", "0").stdout)
         assert shown() == {"kept": "CREATE_COMPLETE"}
-        assert stoker.heat("GET", f"/stacks/gone/{ids[0]}").status == 404
+        assert stoker.heat("GET", gone).status == 404
 
 
 _SERVE_AND_STOP = """

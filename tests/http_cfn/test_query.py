@@ -56,9 +56,8 @@ def fault(answer: Answer) -> tuple[int, str]:
 
 def test_the_resources_of_a_stack_are_described(stoker) -> None:
     value = define("OS::Heat::Value", value="a")
-    made = stoker.heat("POST", "/stacks", {"stack_name": "cradle", "template": template({"value": value})}).body[
-        "stack"
-    ]["id"]
+    path = stoker.create_stack("cradle", template({"value": value}))
+    made = path.rpartition("/")[2]
     arn = f"arn:openstack:heat::{stoker.project}:stacks/cradle/{made}"
     for ref in ("cradle", made, arn):
         [resource] = ask(stoker, "DescribeStackResources", StackName=ref)["StackResources"]
@@ -71,7 +70,7 @@ def test_the_resources_of_a_stack_are_described(stoker) -> None:
         assert answer["StackResources"] == described
     detail = ask(stoker, "DescribeStackResource", StackName=arn, LogicalResourceId="value")["StackResourceDetail"]
     assert detail["PhysicalResourceId"] == physical
-    assert stoker.heat("DELETE", f"/stacks/cradle/{made}").status == 204
+    assert stoker.heat("DELETE", path).status == 204
     gone = call(stoker, Action="DescribeStackResources", StackName="cradle")
     assert fault(gone) == (400, "InvalidParameterValue")
 
@@ -117,13 +116,11 @@ def test_a_signature_of_version_4_is_accepted(stoker, key) -> None:
 
 @needs_provider
 def test_heats_api_accepts_templates_of_both_syntaxes(stoker) -> None:
-    made = stoker.heat("POST", "/stacks", {"stack_name": "heats", "template": CFN})
-    assert made.status == 201, made.raw
-    id = made.body["stack"]["id"]
-    stack = stoker.heat("GET", f"/stacks/heats/{id}").body["stack"]
+    path = stoker.create_stack("heats", CFN)
+    stack = stoker.stack(path)
     assert stack["stack_status"] == "CREATE_COMPLETE"
     assert stack["parameters"]["AWS::StackName"] == "heats"
-    assert stoker.heat("GET", f"/stacks/heats/{id}/template").body == SHOWN
+    assert stoker.heat("GET", f"{path}/template").body == SHOWN
     shown = stoker.heat("POST", "/validate", {"template": CFN}).body
     assert shown["Parameters"]["word"]["Type"] == "String"
     versions = {each["version"] for each in stoker.heat("GET", "/template_versions").body["template_versions"]}
@@ -137,8 +134,7 @@ def test_metadata_with_characters_outside_xml_is_returned(stoker) -> None:
         "server": {**server("odd"), "metadata": {"odd": "\x01<&>\ufffe", "key with <": 1}},
         "c": config("\x02"),
     }
-    made = stoker.heat("POST", "/stacks", {"stack_name": "odd", "template": template(resources)})
-    assert made.status == 201, made.raw
+    stoker.create_stack("odd", template(resources))
     root = ET.fromstring(call(stoker, Action="DescribeStackResource", StackName="odd", LogicalResourceId="server").raw)
     detail = root.find("DescribeStackResourceResult/StackResourceDetail")
     metadata = json.loads(detail.findtext("Metadata"))

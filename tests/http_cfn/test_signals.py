@@ -190,20 +190,21 @@ def test_runs_of_actions_that_end_a_deployment_report_their_result(stoker, trans
             report(stoker, run)  # suspended by now
 
 
+def one_run(name: str, transport: str, word: str) -> dict:
+    """A deployment of ``word`` to the server ``name``. The outputs are the ids of both."""
+    one = deployment(signal_transport=transport, input_values={"word": word})
+    ids = {name: {"value": {"get_resource": name}} for name in ("server", "one")}
+    return template({"config": config(), "server": server(name), "one": one}, outputs=ids)
+
+
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
 def test_a_late_result_of_an_earlier_run_changes_nothing(stoker, transport) -> None:
     name = f"late-{transport.lower()}"
-
-    def said(word: str) -> dict:
-        one = deployment(signal_transport=transport, input_values={"word": word})
-        told = {"id": {"value": {"get_resource": "server"}}}
-        return template({"config": config(), "server": server(name), "one": one}, outputs=told)
-
     before = places(stoker)
-    path = stoker.create_stack(name, said("first"))
-    server_id = stoker.outputs(path)["id"]
+    path = stoker.create_stack(name, one_run(name, transport, "first"))
+    server_id = stoker.outputs(path)["server"]
     first = document(stoker, server_id)[0]
-    assert stoker.heat("PUT", path, {"template": said("second")}).status == 202
+    assert stoker.heat("PUT", path, {"template": one_run(name, transport, "second")}).status == 202
     report(stoker, first, {"deploy_status_code": 0, "deploy_config_id": first["id"]})
     report(stoker, first)  # as heat-agents write it: only the URL or queue says which run it is
     assert stoker.stack(path)["stack_status"] == "UPDATE_IN_PROGRESS"
@@ -225,15 +226,10 @@ def places(stoker: Served) -> set[str]:
 
 
 def test_a_signal_that_changes_nothing_leaves_a_log_event(stoker) -> None:
-    def content(word: str) -> dict:
-        one = deployment(signal_transport="CFN_SIGNAL", input_values={"word": word})
-        ids = {name: {"value": {"get_resource": name}} for name in ("server", "one")}
-        return template({"config": config(), "server": server("rejecting"), "one": one}, outputs=ids)
-
-    path = stoker.create_stack("rejecting", content("first"))
+    path = stoker.create_stack("rejecting", one_run("rejecting", "CFN_SIGNAL", "first"))
     server_id, id = (stoker.outputs(path)[name] for name in ("server", "one"))
     first = document(stoker, server_id)[0]
-    assert stoker.heat("PUT", path, {"template": content("second")}).status == 202
+    assert stoker.heat("PUT", path, {"template": one_run("rejecting", "CFN_SIGNAL", "second")}).status == 202
     second = document(stoker, server_id)[0]
     report(stoker, first)
     report(stoker, second, {"deploy_status_code": 0, "deploy_config_id": first["id"]})

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.availability import assert_ends, assert_harmless
+from support.processes import list_children
 from support.templates import define, document, template
 
 FOR_HOURS = "range(150).select(" * 3 + "range(150).select(1)" + ")" * 3
@@ -90,8 +91,7 @@ def test_the_processes_end_with_the_server(stoker, reader):
 
 
 def children(stoker):
-    of_thread = Path(f"/proc/{stoker.process.pid}/task").glob("*/children")
-    pids = [int(pid) for listed in of_thread for pid in listed.read_text().split()]
+    pids = list_children(stoker.process.pid)
     return [pid for pid in pids if b"_yaql_child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 

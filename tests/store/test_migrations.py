@@ -13,7 +13,7 @@ import pytest
 from stoker.model.errors import Conflict
 from stoker.store import migrate
 from stoker.store.open import Store
-from stoker.store.sql import insert, sql
+from stoker.store.sql import sql
 from support import databases, tables
 from support.processes import running
 from support.waiting import until
@@ -21,8 +21,6 @@ from support.waiting import until
 #: The schema of version 1, which the migrations begin with: from the first migration on, a copy of the first release's
 #: ``schema.sql``.
 FIRST = Path(__file__).with_name("first_schema.sql")
-PROJECT = {"id": "a", "name": "a", "domain_id": "d", "description": "kept", "enabled": True}
-ADD_PROJECT = insert("projects", *PROJECT)
 
 
 def emptied(url: str) -> str:

@@ -7,16 +7,16 @@ process that several tests share is counted in each of them for what it does mea
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import resource
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from support.processes import list_children
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TESTS_LISTED = 25
@@ -64,7 +64,7 @@ class CpuTimes:
 def cpu_seconds() -> float:
     """Return the CPU time of this process, its descendants and those that have ended."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(map(_used_by, _children(os.getpid())))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(map(_used_by, list_children(os.getpid())))
 
 
 def _used_by(pid: int) -> float:
@@ -74,11 +74,4 @@ def _used_by(pid: int) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS + sum(map(_used_by, _children(pid)))
-
-
-def _children(pid: int) -> Iterator[int]:
-    with contextlib.suppress(OSError):  # the process or a thread has just ended
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 — a fifth of the time of Path.iterdir
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as children:
-                yield from map(int, children.read().split())
+    return sum(map(int, fields[11:15])) / _TICKS + sum(map(_used_by, list_children(pid)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 _PATIENCE = 10
@@ -38,10 +38,9 @@ def end(process: subprocess.Popen[Any]) -> None:
 
 def list_children(parent: int) -> list[int]:
     """Return the ids of a process's children."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                if int(entry.joinpath("stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
-                    found.append(int(entry.name))
+    found: list[int] = []
+    with suppress(OSError):  # the process or a thread has just ended
+        for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208 — a fifth of the time of Path.iterdir
+            with suppress(OSError), open(f"/proc/{parent}/task/{thread}/children") as children:
+                found += map(int, children.read().split())
     return sorted(found)

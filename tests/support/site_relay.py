@@ -52,13 +52,6 @@ class SiteRelay(Served):
         lines = answer.raw.decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
-    def connections_to(self, port: int) -> int:
-        """Return the number of connections to a port of this machine."""
-        assert self.process is not None
-        own = {str(file.readlink()) for file in Path(f"/proc/{self.process.pid}/fd").iterdir() if file.is_symlink()}
-        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-        return sum(int(row[2].split(":")[1], 16) == port and f"socket:[{row[9]}]" in own for row in rows)
-
 
 @contextmanager
 def site_relay(

@@ -31,15 +31,9 @@ def server_of(stoker, agent):
     return id
 
 
-def config(stoker, **body):
-    return stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
-
-
 def run(stoker, server, **body):
     """The ended trigger of a config on a server, with its target."""
-    answer = stoker.heat("POST", "/software_triggers", {"servers": [server], **body})
-    assert answer.status == 201, answer.raw
-    path = f"/software_triggers/{answer.body['software_trigger']['id']}"
+    path = f"/software_triggers/{stoker.create('software_triggers', servers=[server], **body)['id']}"
     stoker.until(lambda: stoker.heat("GET", path).body["software_trigger"]["status"] != "IN_PROGRESS", 120)
     trigger = stoker.heat("GET", path).body["software_trigger"]
     return trigger, trigger["targets"][0]
@@ -49,7 +43,7 @@ def test_a_preview_of_a_file_shows_the_difference_and_writes_nothing(stoker, age
     server = server_of(stoker, agent)
     path = tmp_path / "motd"
     path.write_text("old\n")
-    id_ = config(stoker, group="file", config={"path": str(path), "content": "new\n"}, name="motd")
+    id_ = stoker.create_config({"path": str(path), "content": "new\n"}, group="file", name="motd")
 
     trigger, target = run(stoker, server, config_id=id_, mode="PREVIEW")
 
@@ -79,10 +73,9 @@ def test_a_difference_shows_neither_the_present_nor_the_next_secret(stoker, agen
     server = server_of(stoker, agent)
     path = tmp_path / "app.conf"
     inputs = [{"name": "password", "secret": True}]
-    id_ = config(
-        stoker, group="file", config={"path": str(path), "template": "password=${password}\nport=80\n"}, inputs=inputs
-    )
-    log = config(stoker, group="script", config=f"#!/bin/sh\ncat {path}\n", inputs=inputs)
+    content = {"path": str(path), "template": "password=${password}\nport=80\n"}
+    id_ = stoker.create_config(content, group="file", inputs=inputs)
+    log = stoker.create_config(f"#!/bin/sh\ncat {path}\n", inputs=inputs)
     present, following, last = "present-s3cret", "following-s3cret", "last-s3cret"
 
     def show(config_id, password, **body):
@@ -109,7 +102,7 @@ def test_a_difference_shows_neither_the_present_nor_the_next_secret(stoker, agen
 
 def test_a_hook_without_preview_answers_unknown(stoker, agent, tmp_path):
     path = tmp_path / "made"
-    id_ = config(stoker, group="script", config=f"#!/bin/sh\ntouch {path}\n", name="touch")
+    id_ = stoker.create_config(f"#!/bin/sh\ntouch {path}\n")
 
     trigger, target = run(stoker, server_of(stoker, agent), config_id=id_, mode="PREVIEW")
 
@@ -121,7 +114,7 @@ def test_a_hook_without_preview_answers_unknown(stoker, agent, tmp_path):
 def test_an_agent_that_cannot_preview_gets_no_preview(stoker):
     old = spoken_agent(stoker)
     old.document(X_Stoker_Agent="0.0.1; hooks=file")
-    id_ = config(stoker, group="file", config={"path": "/tmp/never", "content": ""}, name="motd")
+    id_ = stoker.create_config({"path": "/tmp/never", "content": ""}, group="file", name="motd")
     body = {"config_id": id_, "servers": [old.id], "mode": "PREVIEW"}
     refused = stoker.heat("POST", "/software_triggers", body)
     assert (refused.status, "cannot preview" in refused.raw.decode()) == (400, True)
@@ -154,9 +147,8 @@ def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
         return templates.template({"config": config, "app": app, **more})
 
     name = f"previewed-{os.urandom(3).hex()}"
-    id_ = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template(80)}).body["stack"]["id"]
-    stack = f"/stacks/{name}/{id_}"
-    stoker.until(lambda: stoker.heat("GET", stack).body["stack"]["stack_status"] == "CREATE_COMPLETE", 60)
+    stack = stoker.create_stack(name, template(80))
+    stoker.await_stack(stack)
     before = stoker.heat("GET", "/software_deployments").body["software_deployments"]
     dependent = {"next": on(server, input_values={"port": {"get_attr": ["app", "size"]}}) | structured}
     file = tmp_path / "next.json"
@@ -182,5 +174,5 @@ def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
     assert stoker.heat("GET", f"/stacks/{name}-2").status == 404
     assert "+port=99 80" in stoker.run("trigger", name, "app", "-i", "port=99", "--dry-run").stdout
     # the commands delete their triggers, with their deployments
-    assert stoker.heat("GET", "/software_triggers?stack=" + id_).body["software_triggers"] == []
+    assert stoker.heat("GET", f"/software_triggers?stack={stack.rpartition('/')[2]}").body["software_triggers"] == []
     assert stoker.heat("GET", "/software_deployments").body["software_deployments"] == before
