@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stoker.model.errors import EntityNotFound, StackExists
+from stoker.model.errors import EntityNotFound, StackExists, require
 from stoker.model.stack import Snapshot, Source, Stack, Status
 from stoker.store.notifier import project_topic
 from stoker.store.query import change, column, execute, scalar
-from stoker.store.repository import Repository, require
+from stoker.store.repository import Repository, require_entity
 from stoker.store.tx import Tx
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
 
     Raises EntityNotFound if it does not exist, or belongs to another project than ``project_id``.
     """
-    return require(find(tx, id, for_update=for_update), "Stack", id, project_id)
+    return require_entity(find(tx, id, for_update=for_update), "Stack", id, project_id)
 
 
 def save(tx: Tx, changed: Stack) -> None:
@@ -242,7 +242,4 @@ def save_snapshot(tx: Tx, changed: Snapshot) -> None:
 
 def get_snapshot(tx: Tx, stack_id: str, id: str) -> Snapshot:
     """Return the snapshot. Raises EntityNotFound if the stack has no such snapshot."""
-    snapshot = _SNAPSHOTS.find(tx, stack_id, id)
-    if snapshot is None:
-        raise EntityNotFound.of("Snapshot", id)
-    return snapshot
+    return require(_SNAPSHOTS.find(tx, stack_id, id), EntityNotFound.of("Snapshot", id))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments.server_runs import release_server
+from stoker.model.errors import require
 from stoker.model.server import Kind, Server, ServerOwner
 from stoker.model.stack import Resource
 from stoker.resources.base import (
@@ -40,9 +41,7 @@ NO_PROVIDER = (
 
 def require_compute(context: Context) -> Compute:
     """Return the local provider. Raises ResourceFailure if there is none."""
-    if context.env.compute is None:
-        raise ResourceFailure(NO_PROVIDER)
-    return context.env.compute
+    return require(context.env.compute, ResourceFailure(NO_PROVIDER))
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
