@@ -188,7 +188,7 @@ def _hash(token: str) -> bytes:
 
 
 class KeystoneLogins:
-    """Logins at Keystone with the users' own passwords and tokens. See ``identity.authentication.Logins``."""
+    """Logins at Keystone with the users' own passwords and tokens; the methods are those of ``OwnLogins``."""
 
     def __init__(self, session: Session, url: str) -> None:
         """``session`` has the certificates and timeouts; its own login is not used. ``url`` includes the version."""
