@@ -7,7 +7,6 @@ import pytest
 from stoker.model.errors import Conflict
 from stoker.objects.operations import (
     NO_CALLBACKS,
-    New,
     WriteCallbacks,
     create_container,
     delete_container_and_all,
@@ -27,8 +26,7 @@ def container(store):
 
 
 def write(store, name, data, callbacks=NO_CALLBACKS, container="c", **more):
-    new = New(account=P, container=container, name=name, data=data, **more)
-    return store.write(lambda tx: put(tx, new, callbacks))
+    return store.write(lambda tx: put(tx, P, container, name, data, callbacks=callbacks, **more))
 
 
 def contents(store, *names):
@@ -72,7 +70,7 @@ def test_a_write_that_a_callback_refuses_is_rolled_back(store, container):
 def test_a_callback_may_write_objects(store, container):
     def copy(tx, account, container, name, data):
         if name == "o":
-            put(tx, New(account=account, container=container, name="copy", data=data))
+            put(tx, account, container, "copy", data)
 
     write(store, "o", b"x", WriteCallbacks(on_written=copy))
     assert contents(store, "o", "copy") == [b"x", b"x"]

@@ -16,7 +16,7 @@ from stoker.messaging.webhook_client import Targets
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind
 from stoker.objects import operations
-from stoker.objects.operations import New, WriteCallbacks
+from stoker.objects.operations import WriteCallbacks
 from stoker.stacks import signals
 from stoker.stacks.signals import InboundSignals
 from stoker.store import configs, deployments, objects, queues, runs, site
@@ -51,9 +51,9 @@ def post(messaging, tx, queue, body):
     return messaging.receive(tx, "p", queue, [Draft(body, ttl=60)], size=100, client_id="c", as_owner=True)
 
 
-def new_object(inputs, data):
+def place_of(inputs):
     container, name = urlsplit(inputs["deploy_signal_id"]).path.split("/")[-2:]
-    return New(account="p", container=container, name=name, data=data)
+    return "p", container, name
 
 
 def arrive(fleet, transport, deployment, said):
@@ -62,8 +62,8 @@ def arrive(fleet, transport, deployment, said):
     write, inputs = fleet.world.store.write, fleet.world.inputs_of(deployment)
     match transport:
         case "TEMP_URL_SIGNAL":
-            new = new_object(inputs, json.dumps(said).encode())
-            write(lambda tx: operations.put(tx, new, callbacks, as_owner=True))
+            place, data = place_of(inputs), json.dumps(said).encode()
+            write(lambda tx: operations.put(tx, *place, data, callbacks=callbacks, as_owner=True))
         case "ZAQAR_SIGNAL":
             write(lambda tx: post(messaging, tx, inputs["deploy_queue_id"], said))
         case "STOKER_SIGNAL":
@@ -125,9 +125,8 @@ def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport, da
     trigger, made = one("TEMP_URL_SIGNAL" if transport == "elsewhere" else transport)
     callbacks, messaging = stores(fleet)
     arrivals, name = InboundSignals(fleet.world.engine), f"{made.id}-1"
-    new = New(account="p", container=made.id, name=name, data=data)
     send = {
-        "TEMP_URL_SIGNAL": lambda tx: operations.put(tx, new, callbacks, as_owner=True),
+        "TEMP_URL_SIGNAL": lambda tx: operations.put(tx, "p", made.id, name, data, callbacks=callbacks, as_owner=True),
         "ZAQAR_SIGNAL": lambda tx: post(messaging, tx, name, data.decode(errors="replace")),
         "elsewhere": lambda tx: arrivals.remote_result(tx, name, data),
     }

@@ -10,10 +10,10 @@ from typing import Any
 
 from stoker.messaging import Messaging, SignedUrls, signed_urls
 from stoker.messaging.limits import KEEP_NEWEST
+from stoker.messaging.signed_urls import SignedUrl
 from stoker.objects import operations, tempurl
-from stoker.objects.operations import New
 from stoker.store.tx import Tx
-from stoker.transports.base import ObjectRef, Signed, TransportTarget
+from stoker.transports.base import ObjectRef, TransportTarget
 
 #: Lifetime of a document in a queue in seconds. Stoker posts the document again long before it expires.
 DOCUMENT_TTL = 3600
@@ -41,19 +41,11 @@ class EmbeddedObjects:
 
     def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
         operations.create_container(tx, target.project_id, ref.container, owner=owner)
-        new = New(account=target.project_id, container=ref.container, name=ref.name, data=b"")
-        operations.put(tx, new, as_owner=True)
+        operations.put(tx, target.project_id, ref.container, ref.name, b"", as_owner=True)
 
     def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
-        new = New(
-            account=target.project_id,
-            container=ref.container,
-            name=ref.name,
-            data=data,
-            content_type="application/json",
-            secret=True,
-        )
-        operations.put(tx, new, as_owner=True)
+        place, kind = (target.project_id, ref.container, ref.name), "application/json"
+        operations.put(tx, *place, data, content_type=kind, secret=True, as_owner=True)
 
     def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
         operations.discard(tx, target.project_id, ref.container, ref.name)
@@ -72,7 +64,7 @@ class EmbeddedQueues:
 
     messaging: Messaging
     agents_urls: SignedUrls
-    public_url: str
+    url: str
 
     def open(self, tx: Tx, target: TransportTarget, *, keep_newest: bool) -> None:
         metadata = {KEEP_NEWEST: True} if keep_newest else {}
@@ -90,18 +82,10 @@ class EmbeddedQueues:
     def sign(self, tx: Tx, target: TransportTarget, method: str) -> bool:
         return True
 
-    def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed:
+    def signed(self, tx: Tx, target: TransportTarget, method: str) -> SignedUrl:
         paths = [f"/v2/queues/{target.remote_name}/messages"]
         until = signed_urls.agents_until(target.resource_id, tx.now)
-        url = self.agents_urls.sign(target.project_id, paths, [method], until)
-        return Signed(
-            url=f"{self.public_url}/messaging",
-            project_id=url.project,
-            paths=",".join(url.paths),
-            methods=",".join(url.methods),
-            expires=url.expires,
-            signature=url.signature,
-        )
+        return self.agents_urls.sign(target.project_id, paths, [method], until)
 
     def close(self, tx: Tx, target: TransportTarget) -> None:
         self.messaging.delete_queue(tx, target.project_id, target.remote_name, as_owner=True)

@@ -14,7 +14,6 @@ from stoker.model.deployment import Owner
 from stoker.model.errors import ActionInProgress, Conflict, StackValidationFailed
 from stoker.model.stack import Action, Stack, Status
 from stoker.objects import operations
-from stoker.objects.operations import New
 from stoker.resources.base import ADOPTED_NAME
 from stoker.stacks import export
 from stoker.stacks.operations import Options
@@ -316,8 +315,7 @@ def test_a_container_belongs_to_the_object_store(store):
     names = ("ObjectCount", "BytesUsed", "RootURL", "WebsiteURL", "DomainName", "HeadContainer")
     outputs = {name: attr("c", name) for name in names}
     stack = heat.create(template({"c": container}, outputs=outputs))
-    new = New(account=heat.project, container="files", name="a.txt", data=b"12345")
-    store.write(lambda tx: operations.put(tx, new))
+    store.write(lambda tx: operations.put(tx, heat.project, "files", "a.txt", b"12345"))
     shown = heat.outputs(stack)
     assert (shown["ObjectCount"], shown["BytesUsed"], shown["DomainName"]) == ("1", "5", "stoker.test")
     assert shown["WebsiteURL"] == f"{shown['RootURL']}/files"

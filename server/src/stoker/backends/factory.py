@@ -44,6 +44,8 @@ class DisabledObjects:
 class DisabledQueues:
     """A messaging service without effect; see ``transports.base.Queues``."""
 
+    url = ""
+
     open = replace = await_result = close = staticmethod(_ignore)
 
     def sign(self, *_: Any) -> bool:

@@ -12,16 +12,18 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from msgspec import convert
+
 from stoker.backends.remote_object_controller import AGENT, RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
 from stoker.embedded import DOCUMENT_TTL
 from stoker.failures import ServiceRejected
-from stoker.messaging.signed_urls import agents_until, format_time
+from stoker.messaging.signed_urls import SignedUrl, agents_until, format_time
 from stoker.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.store import remote_objects, rows
 from stoker.store.remote_objects import RemoteObject
 from stoker.store.tx import Tx
-from stoker.transports.base import Signed, TransportTarget
+from stoker.transports.base import TransportTarget
 
 #: Expiry of the URL for reading results: no deployment outlasts it. Zaqar's default is one day.
 _SIGNED_UNTIL = "2038-01-19T03:00:00"
@@ -56,19 +58,10 @@ class ZaqarQueues:
         queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.remote_name)
         return queue is not None and AGENT in queue.details
 
-    def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed | None:
+    def signed(self, tx: Tx, target: TransportTarget, method: str) -> SignedUrl | None:
         queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.remote_name)
         url = queue.details.get(AGENT) if queue is not None else None
-        if not url or url["methods"] != [method]:
-            return None
-        return Signed(
-            url=self.url,
-            project_id=url["project"],
-            paths=",".join(url["paths"]),
-            methods=method,
-            expires=url["expires"],
-            signature=url["signature"],
-        )
+        return convert(url, SignedUrl) if url and url["methods"] == [method] else None
 
     def replace(self, tx: Tx, target: TransportTarget, body: Any) -> None:
         self.remote_objects.put(tx, remote_objects.QUEUE, target.remote_name, target, rows.dump(body))

@@ -26,70 +26,50 @@ _OUTPUT_KEYS = frozenset(("name", "type", "description", "error_output"))
 
 def inputs(entries: Any) -> tuple[dict[str, Any], ...]:
     """Return the checked inputs. Raises Invalid with the entry and its error."""
-    return tuple(_input(entry, f"inputs[{i}]") for i, entry in enumerate(_as_list(entries, "inputs")))
+    return tuple(_input(entry, where) for where, entry in _check_entries(entries, "inputs", _INPUT_KEYS))
 
 
 def outputs(entries: Any) -> tuple[dict[str, Any], ...]:
     """Return the checked outputs. Raises Invalid with the entry and its error."""
-    return tuple(_output(entry, f"outputs[{i}]") for i, entry in enumerate(_as_list(entries, "outputs")))
+    checked = _check_entries(entries, "outputs", _OUTPUT_KEYS)
+    return tuple(
+        {**entry, "error_output": _flag(entry.get("error_output"), f"{where}.error_output")} for where, entry in checked
+    )
 
 
-def _as_list(entries: Any, where: str) -> list[Any]:
-    if entries is None:
-        return []
-    if not isinstance(entries, list | tuple):
-        raise Invalid(f"{where} must be a list of maps, not {type(entries).__name__}")
-    names = [entry.get("name") for entry in entries if isinstance(entry, Mapping)]
+def _check_entries(entries: Any, noun: str, keys: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place of each entry, and its members without null, except for a value."""
+    if not isinstance(entries, list | tuple | None):
+        raise Invalid(f"{noun} must be a list of maps, not {type(entries).__name__}")
+    names = [entry.get("name") for entry in entries or () if isinstance(entry, Mapping)]
     if len(names) != len({str(name) for name in names}):
-        raise Invalid(f"{where} names an entry twice")
-    return list(entries)
+        raise Invalid(f"{noun} names an entry twice")
+    for index, entry in enumerate(entries or ()):
+        where = f"{noun}[{index}]"
+        if not isinstance(entry, Mapping):
+            raise Invalid(f"{where} must be a map with a name, not {type(entry).__name__}")
+        for key in entry:
+            if key not in keys:
+                raise Invalid(f"{where} has the unknown key {key!r}; known are {', '.join(sorted(keys))}")
+        if not isinstance(entry.get("name"), str) or not entry["name"]:
+            raise Invalid(f"{where} needs a name")
+        kept = {key: value for key, value in entry.items() if value is not None or key == "value"}
+        if "description" in kept:
+            kept["description"] = coerce("String", kept["description"], f"{where}.description")
+        kept["type"] = entry.get("type") or "String"
+        if kept["type"] not in TYPES:
+            raise Invalid(f"{where}.type {kept['type']!r} is none of {', '.join(TYPES)}")
+        yield where, kept
 
 
-def _input(entry: Any, where: str) -> dict[str, Any]:
-    checked = _check_keys(entry, where, _INPUT_KEYS)
-    kept = {key: value for key, value in checked.items() if value is not None or key == "value"}
-    _describe(kept, where)
-    kept["type"] = _type(checked, where)
-    if _flag(kept.pop("replace_on_change", False), f"{where}.replace_on_change"):
-        kept["replace_on_change"] = True
-    if _flag(kept.pop("secret", False), f"{where}.secret"):
-        kept["secret"] = True
+def _input(kept: dict[str, Any], where: str) -> dict[str, Any]:
+    for name in ("replace_on_change", "secret"):
+        if _flag(kept.pop(name, None), f"{where}.{name}"):
+            kept[name] = True
     # A default without a type may be any value, as in Heat, and an entry that Stoker has shown may be sent again.
     if kept["type"] != "String" and kept.get("default") not in (None, ""):
         kept["default"] = coerce(kept["type"], kept["default"], f"{where}.default")
     return kept
-
-
-def _output(entry: Any, where: str) -> dict[str, Any]:
-    checked = _check_keys(entry, where, _OUTPUT_KEYS)
-    kept = {key: value for key, value in checked.items() if value is not None}
-    _describe(kept, where)
-    kept["type"] = _type(checked, where)
-    kept["error_output"] = _flag(checked.get("error_output", False), f"{where}.error_output")
-    return kept
-
-
-def _check_keys(entry: Any, where: str, keys: Iterable[str]) -> Mapping[str, Any]:
-    if not isinstance(entry, Mapping):
-        raise Invalid(f"{where} must be a map with a name, not {type(entry).__name__}")
-    for key in entry:
-        if key not in keys:
-            raise Invalid(f"{where} has the unknown key {key!r}; known are {', '.join(sorted(keys))}")
-    if not isinstance(entry.get("name"), str) or not entry["name"]:
-        raise Invalid(f"{where} needs a name")
-    return entry
-
-
-def _describe(kept: dict[str, Any], where: str) -> None:
-    if "description" in kept:
-        kept["description"] = coerce("String", kept["description"], f"{where}.description")
-
-
-def _type(entry: Mapping[str, Any], where: str) -> str:
-    kind = entry.get("type") or "String"
-    if kind not in TYPES:
-        raise Invalid(f"{where}.type {kind!r} is none of {', '.join(TYPES)}")
-    return str(kind)
 
 
 def _flag(value: Any, where: str) -> bool:

@@ -114,14 +114,15 @@ class Reader:
     #: The shortest pause between two reads, in seconds.
     pause = PAUSE_SECONDS
 
-    def __init__(self, kinds: Collection[str] = ()) -> None:
-        """``kinds`` are the events that ``changes`` may return."""
+    def __init__(self, kinds: Collection[str] = (), topics: Collection[str] = ()) -> None:
+        """``kinds`` are the events that ``changes`` may return, ``topics`` those of ``topics``."""
         self._kinds = frozenset(kinds)
+        self._topics = topics
         self._last: dict[str, Any] = {}
 
     def topics(self) -> Collection[str]:
         """Return the topics whose notifications announce further events; they may change with each read."""
-        raise NotImplementedError
+        return self._topics
 
     def read(self, tx: Tx, notified: Collection[str] | None) -> Batch:
         """

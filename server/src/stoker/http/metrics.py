@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Client, Listener
@@ -91,24 +91,25 @@ def collect_gauges(app: App) -> Iterator[Metric]:
     problems = app.health.problems()
     yield _gauge("stoker_healthy", "1 if all checks of /healthz pass, else 0.", not problems)
     yield _gauge("stoker_degraded", "1 while /healthz has warnings, else 0.", bool(app.health.warnings()))
-    certificate = GaugeMetricFamily(
-        "stoker_certificate_expiry_timestamp_seconds", "When the TLS certificate expires.", labels=["path"]
+    end = app.certificate.end()
+    yield _gauges(
+        "stoker_certificate_expiry_timestamp_seconds",
+        "When the TLS certificate expires.",
+        "path",
+        {} if end is None else {str(app.certificate.chain): end.timestamp()},
     )
-    if (end := app.certificate.end()) is not None:
-        certificate.add_metric([str(app.certificate.chain)], end.timestamp())
-    yield certificate
-    disks = GaugeMetricFamily(
-        "stoker_disk_free_bytes", "Free space of the file systems that this process writes to.", labels=["path"]
+    yield _gauges(
+        "stoker_disk_free_bytes",
+        "Free space of the file systems that this process writes to.",
+        "path",
+        {str(path): free for path, free, _ in app.disk_space.sizes()},
     )
-    for path, free, _ in app.disk_space.sizes():
-        disks.add_metric([str(path)], free)
-    yield disks
-    notifier = GaugeMetricFamily(
-        "stoker_notifier_up", "1 while this part of the notifier works, else 0.", labels=["part"]
+    yield _gauges(
+        "stoker_notifier_up",
+        "1 while this part of the notifier works, else 0.",
+        "part",
+        {part: problem is None for part, problem in app.store.notifier_problems().items()},
     )
-    for part, problem in app.store.notifier_problems().items():
-        notifier.add_metric([part], problem is None)
-    yield notifier
 
 
 def collect_site(app: App) -> Iterator[Metric]:
@@ -116,22 +117,24 @@ def collect_site(app: App) -> Iterator[Metric]:
     figures = app.figures.read(app)
     if figures is None:
         return
-    agents = GaugeMetricFamily("stoker_agents", "Servers of the site by status.", labels=["status"])
-    for status in _STATUSES:
-        agents.add_metric([status], figures.servers.get(status, 0))
-    yield agents
-    jobs = GaugeMetricFamily(
-        "stoker_jobs", "Jobs of the site: due ones that wait, running ones, and later ones.", labels=["state"]
-    )
-    for state, count in (("due", figures.jobs.due), ("running", figures.jobs.running), ("later", figures.jobs.later)):
-        jobs.add_metric([state], count)
-    yield jobs
+    agents = {status: figures.servers.get(status, 0) for status in _STATUSES}
+    yield _gauges("stoker_agents", "Servers of the site by status.", "status", agents)
+    jobs = {"due": figures.jobs.due, "running": figures.jobs.running, "later": figures.jobs.later}
+    yield _gauges("stoker_jobs", "Jobs of the site: due ones that wait, running ones, and later ones.", "state", jobs)
     yield _gauge("stoker_job_lag_seconds", "How long the oldest due job has waited.", figures.jobs.lag_seconds)
     yield _gauge("stoker_database_bytes", "Size of the database.", figures.database_bytes)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=float(value))
+
+
+def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    """Return a gauge with a value for each value of a label."""
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
 
 
 def open_folder(state_dir: Path) -> Path:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+
+from msgspec import Struct
 
 from stoker.model.errors import Invalid
 from stoker.model.secrets import CREDENTIAL_PREFIX
@@ -22,9 +22,12 @@ AGENTS_PERIOD = timedelta(days=30)
 _FORM = "%Y-%m-%dT%H:%M:%S"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedUrl:
-    """A signature and all values that it covers, as in Zaqar's responses."""
+class SignedUrl(Struct, frozen=True, kw_only=True):
+    """
+    A signature and all values that it covers, as in Zaqar's responses.
+
+    It permits methods on paths until a time, without a login.
+    """
 
     paths: tuple[str, ...]
     methods: tuple[str, ...]
@@ -32,16 +35,6 @@ class SignedUrl:
     #: UTC, in whole seconds.
     expires: str
     signature: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the URL's parts, as Zaqar's API represents them."""
-        return {
-            "paths": list(self.paths),
-            "methods": list(self.methods),
-            "project": self.project,
-            "expires": self.expires,
-            "signature": self.signature,
-        }
 
 
 class SignedUrls:

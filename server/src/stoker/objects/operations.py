@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from stoker.model.embedded import TICK, Account, Container, Stored, check_write
 from stoker.model.errors import Conflict, EntityNotFound, require
@@ -31,48 +32,51 @@ class WriteCallbacks:
     on_written: OnWritten | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class New:
-    """An object to write. The names in ``headers`` are lower case."""
-
-    account: str
-    container: str
-    name: str
-    data: bytes
-    content_type: str = DEFAULT_TYPE
-    headers: Mapping[str, str] = field(default_factory=dict)
-    #: Whether to encrypt the bytes. Objects in containers of servers and deployments are always encrypted.
-    secret: bool = False
-
-
 #: Of objects that Stoker itself writes.
 NO_CALLBACKS = WriteCallbacks()
 
 
-def put(tx: Tx, new: New, callbacks: WriteCallbacks = NO_CALLBACKS, *, as_owner: bool = False) -> Stored:
-    """Write an object. Raises EntityNotFound for the container, Invalid for the name, WriteRefused like ``lock``."""
-    limits.object_name(new.name)
+def put(
+    tx: Tx,
+    account: str,
+    container: str,
+    name: str,
+    data: bytes,
+    *,
+    content_type: str = DEFAULT_TYPE,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    secret: bool = False,
+    callbacks: WriteCallbacks = NO_CALLBACKS,
+    as_owner: bool = False,
+) -> Stored:
+    """
+    Write an object. Raises EntityNotFound for the container, Invalid for the name, WriteRefused like ``lock``.
+
+    The names in ``headers`` are lower case. ``secret``: encrypt the bytes, as always in containers of servers and
+    deployments.
+    """
+    limits.object_name(name)
     if callbacks.on_writing is not None:
-        callbacks.on_writing(tx, new.account, new.container, new.name)
-    container = lock(tx, new.account, new.container, as_owner=as_owner)
-    old = objects.find(tx, new.account, new.container, new.name)
+        callbacks.on_writing(tx, account, container, name)
+    owner = lock(tx, account, container, as_owner=as_owner).owner
+    old = objects.find(tx, account, container, name)
     stored = Stored(
-        account=new.account,
-        container=new.container,
-        name=new.name,
-        etag=hashlib.md5(new.data, usedforsecurity=False).hexdigest(),
-        size=len(new.data),
-        content_type=new.content_type,
-        headers=new.headers,
+        account=account,
+        container=container,
+        name=name,
+        etag=hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        size=len(data),
+        content_type=content_type,
+        headers=headers,
         modified_at=_time_after(tx, old),
-        encrypted=bool(new.data) and (new.secret or container.owner is not None),
+        encrypted=bool(data) and (secret or owner is not None),
     )
     if old is not None:
         _delete(tx, old)
-    objects.add(tx, stored, new.data)
-    objects.add_to_totals(tx, new.account, new.container, objects=1, size=stored.size)
+    objects.add(tx, stored, data)
+    objects.add_to_totals(tx, account, container, objects=1, size=stored.size)
     if callbacks.on_written is not None:
-        callbacks.on_written(tx, new.account, new.container, new.name, new.data)
+        callbacks.on_written(tx, account, container, name, data)
     return stored
 
 

@@ -131,7 +131,7 @@ class _Site:
             url,
             self._users,
             self._external.objects or EmbeddedObjects(self._site_key, url),
-            self._external.queues or EmbeddedQueues(messaging, self._agents_urls, url),
+            self._external.queues or EmbeddedQueues(messaging, self._agents_urls, f"{url}/messaging"),
             messaging if settings.embeds_queues else None,
             identity_url=settings.identity_url,
             has_objects=OBJECTS not in missing,

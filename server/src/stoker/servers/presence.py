@@ -220,20 +220,13 @@ def store_facts(tx: Tx, server_id: str, facts: Mapping[str, Any]) -> None:
         servers.change(tx, server_id, hooks=hooks)
 
 
-def _check(facts: Mapping[str, Any]) -> None:
-    """Check depth and names level by level."""
-    level: list[Any] = [facts]
-    for _ in range(DEEPEST):
-        inner: list[Any] = []
-        for value in level:
-            if isinstance(value, Mapping):
-                for name in value:
-                    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-                        raise Invalid(f"facts: {name!r:.80} is no name: 1 to {_LONGEST_NAME} printable characters")
-                inner.extend(value.values())
-            else:
-                inner.extend(value)
-        level = [value for value in inner if isinstance(value, Mapping | list)]
-        if not level:
-            return
-    raise Invalid(f"facts are nested too deeply: more than {DEEPEST} levels")
+def _check(part: Mapping[str, Any] | list[Any], level: int = 1) -> None:
+    """Check the names and the depth of facts, of which ``part`` is on this level."""
+    if level > DEEPEST:
+        raise Invalid(f"facts are nested too deeply: more than {DEEPEST} levels")
+    for name in part if isinstance(part, Mapping) else ():
+        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise Invalid(f"facts: {name!r:.80} is no name: 1 to {_LONGEST_NAME} printable characters")
+    for value in part.values() if isinstance(part, Mapping) else part:
+        if isinstance(value, Mapping | list):
+            _check(value, level + 1)

@@ -37,6 +37,7 @@ from stoker.identity import ec2, stack_users
 from stoker.identity.directory import DOMAIN_ID
 from stoker.identity.stack_users import StackUsers
 from stoker.messaging import Messaging
+from stoker.messaging.signed_urls import SignedUrl
 from stoker.model.ids import Arn, remote_name
 from stoker.store.tx import Tx
 
@@ -107,20 +108,6 @@ class Login:
     secret_key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
-    """A signed URL of Zaqar: permits one method on the messages of one queue until a time, without a login."""
-
-    #: The base URL of the messaging service.
-    url: str
-    project_id: str
-    #: Values of the Zaqar headers ``URL-Paths``, ``URL-Methods``, ``URL-Expires`` and ``URL-Signature``.
-    paths: str
-    methods: str
-    expires: str
-    signature: str
-
-
 class Objects(Protocol):
     """An object store: the embedded one or an external Swift."""
 
@@ -145,6 +132,11 @@ class Objects(Protocol):
 class Queues(Protocol):
     """A messaging service: the embedded one or an external Zaqar. The name of a queue is ``target.remote_name``."""
 
+    @property
+    def url(self) -> str:
+        """The base URL of the service."""
+        ...
+
     def open(self, tx: Tx, target: TransportTarget, *, keep_newest: bool) -> None:
         """
         Create the queue. ``keep_newest``: a client that claims the newest message does not remove it from the queue.
@@ -165,7 +157,7 @@ class Queues(Protocol):
         """
         ...
 
-    def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed | None:
+    def signed(self, tx: Tx, target: TransportTarget, method: str) -> SignedUrl | None:
         """Return the signed URL for ``method``; None if none was signed, or if the service does not sign URLs."""
         ...
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from stoker.messaging.signed_urls import SignedUrl
 from stoker.store.tx import Tx
-from stoker.transports.base import QUEUES, Platform, Signed, TransportTarget
+from stoker.transports.base import QUEUES, Platform, TransportTarget
 from stoker.transports.heat import login_inputs, login_keys
 
 
@@ -31,7 +32,7 @@ class ZaqarMessage:
     def sections(self, tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Mapping[str, Any]]:
         """Return the section ``zaqar``: the queue, and a signed URL or a login."""
         signed = platform.queues.signed(tx, target, self.signed_method) if target.own_agent else None
-        opening = login_keys(platform, platform.login(target)) if signed is None else facts(signed)
+        opening = login_keys(platform, platform.login(target)) if signed is None else facts(platform, signed)
         return {"zaqar": {**opening, "queue_id": target.resource_id}}
 
     def open(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
@@ -47,13 +48,13 @@ class ZaqarMessage:
         platform.queues.close(tx, target)
 
 
-def facts(signed: Signed) -> dict[str, str]:
+def facts(platform: Platform, signed: SignedUrl) -> dict[str, str]:
     """Return a signed URL in the form that Stoker's agent reads."""
     return {
-        "messaging_url": signed.url,
-        "project_id": signed.project_id,
-        "url_paths": signed.paths,
-        "url_methods": signed.methods,
+        "messaging_url": platform.queues.url,
+        "project_id": signed.project,
+        "url_paths": ",".join(signed.paths),
+        "url_methods": ",".join(signed.methods),
         "url_expires": signed.expires,
         "url_signature": signed.signature,
     }
@@ -73,7 +74,7 @@ class ZaqarSignal:
         """Return the queue with a signed URL or a login."""
         queue, signed = self._find_queue(tx, platform, target)
         if signed is not None:
-            opening = {f"deploy_{name}": value for name, value in facts(signed).items()}
+            opening = {f"deploy_{name}": value for name, value in facts(platform, signed).items()}
             return {"deploy_queue_id": queue.remote_name, **opening}
         return {**login_inputs(platform, target), "deploy_queue_id": queue.remote_name}
 
@@ -87,7 +88,9 @@ class ZaqarSignal:
         """Delete the queue."""
         platform.queues.close(tx, target)
 
-    def _find_queue(self, tx: Tx, platform: Platform, target: TransportTarget) -> tuple[TransportTarget, Signed | None]:
+    def _find_queue(
+        self, tx: Tx, platform: Platform, target: TransportTarget
+    ) -> tuple[TransportTarget, SignedUrl | None]:
         """Return whose queue receives the result, the deployment's or that of its run, and the signed URL."""
         deployment = replace(target, run="")
         signed = platform.queues.signed(tx, deployment, self.signed_method) if target.own_agent else None

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import to_builtins
+
 from stoker.messaging import Messaging
 from stoker.model.embedded import Queue, belongs_to_agents
 from stoker.model.errors import WriteRefused, require
@@ -95,7 +97,7 @@ class ZaqarSignedQueueUrl(ResourceType):
         paths = [f"/v2/queues/{properties['queue']}/{path}" for path in properties["paths"] or ["messages"]]
         expires = context.tx.now + timedelta(seconds=properties["ttl"] or 86400)
         urls, methods = messaging_of(context).signed_urls, properties["methods"] or ["GET"]
-        signed_url = urls.sign(context.project_id, paths, methods, expires).to_json()
+        signed_url = to_builtins(urls.sign(context.project_id, paths, methods, expires))
         query = {
             "signature": signed_url["signature"],
             "expires": signed_url["expires"],

@@ -12,6 +12,7 @@ from stoker.http.contracts import StrictBody, operation
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits, signed_urls, subscription_service
+from stoker.messaging.signed_urls import SignedUrl
 from stoker.model.embedded import Queue, Subscription
 from stoker.model.errors import Invalid
 from stoker.store import queues
@@ -94,7 +95,7 @@ def delete(request: RequestContext, tx: Tx) -> None:
 
 
 @operation(200)
-def share(request: RequestContext, tx: Tx, body: Share) -> dict[str, Any]:
+def share(request: RequestContext, tx: Tx, body: Share) -> SignedUrl:
     """Return a signed URL for paths and methods of the queue, by default for GET of its messages for a day."""
     base, expires = params.base(request), tx.now + timedelta(seconds=limits.SIGNED_URL_LIFE)
     if body.expires is not None:
@@ -102,7 +103,7 @@ def share(request: RequestContext, tx: Tx, body: Share) -> dict[str, Any]:
     params.writable_queue(request, tx)  # raises WriteRefused for a queue for which a signed URL would be useless
     paths = [f"{base}/{path}" for path in dict.fromkeys(body.paths or ("messages",))]
     methods = list(dict.fromkeys(body.methods or ("GET",)))
-    return request.app.messaging.signed_urls.sign(request.project, paths, methods, expires).to_json()
+    return request.app.messaging.signed_urls.sign(request.project, paths, methods, expires)
 
 
 def _parse_future(text: str, now: datetime) -> datetime:

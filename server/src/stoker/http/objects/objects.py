@@ -18,7 +18,7 @@ from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.embedded import Stored, check_read, timestamp
 from stoker.model.errors import EntityNotFound, Invalid, PreconditionFailed, Unprocessable
 from stoker.objects import limits, operations
-from stoker.objects.operations import DEFAULT_TYPE, New
+from stoker.objects.operations import DEFAULT_TYPE
 from stoker.store.tx import Tx
 
 #: Headers of features that Stoker does not have. Without the feature, the object would have the wrong content, or stay
@@ -41,17 +41,18 @@ def put(request: RequestContext) -> Response:
     declared = fields.get("etag", "").strip('"').lower()
     if declared and declared != hashlib.md5(request.body, usedforsecurity=False).hexdigest():
         raise Unprocessable("the body's MD5 differs from the ETag")
-    account, container, name = _place(request)
-    new = New(
-        account=account,
-        container=container,
-        name=name,
-        data=request.body,
-        content_type=_content_type(fields, name),
-        headers=headers.object_headers(fields),
+    kind, kept = _content_type(fields, request.path["object"]), headers.object_headers(fields)
+    stored = request.write(
+        lambda tx: operations.put(
+            tx,
+            *_place(request),
+            request.body,
+            content_type=kind,
+            headers=kept,
+            callbacks=request.app.object_callbacks,
+            as_owner=request.caller.as_owner,
+        )
     )
-    callbacks = request.app.object_callbacks
-    stored = request.write(lambda tx: operations.put(tx, new, callbacks, as_owner=request.caller.as_owner))
     reply_headers = {
         "ETag": stored.etag,
         "Last-Modified": headers.http_time(stored.modified_at),

@@ -140,11 +140,8 @@ class OverviewReader(Reader):
     pause = _OVERVIEW_SECONDS
 
     def __init__(self, app: App, project: str) -> None:
-        super().__init__(("overview",))
+        super().__init__(("overview",), [project_topic(project, noun) for noun in _NOUNS])
         self._app, self._project = app, project
-
-    def topics(self) -> Collection[str]:
-        return [project_topic(self._project, noun) for noun in _NOUNS]
 
     def read(self, tx: Tx, _notified: Collection[str] | None = None) -> Batch:
         return Batch(self.changes("overview", overview.read(self._app, self._project, tx)))
@@ -160,14 +157,11 @@ class ListReader(Reader):
     pause = _LIST_SECONDS
 
     def __init__(self, app: App, project: str, noun: str) -> None:
-        super().__init__()
+        super().__init__(topics=(project_topic(project, noun),))
         self._app, self._project, self._noun = app, project, noun
         #: The states of servers, which depend on the time, at the last complete read.
         self._states: int | None = None
         self._is_first = True
-
-    def topics(self) -> Collection[str]:
-        return (project_topic(self._project, self._noun),)
 
     def read(self, tx: Tx, notified: Collection[str] | None = None) -> Batch:
         is_first, self._is_first = self._is_first, False
@@ -184,13 +178,10 @@ class ServerReader(Reader):
     pause = _LIST_SECONDS
 
     def __init__(self, app: App, project: str, id: str) -> None:
-        super().__init__()
-        self._app, self._project, self._id = app, project, id
         self._document_topics = {server_topic(id), report_topic(id)}
+        super().__init__(topics=(*self._document_topics, project_topic(project, "servers")))
+        self._app, self._project, self._id = app, project, id
         self._state: tuple[Server, str] | None = None
-
-    def topics(self) -> Collection[str]:
-        return (*self._document_topics, project_topic(self._project, "servers"))
 
     def read(self, tx: Tx, notified: Collection[str] | None = None) -> Batch:
         server = servers.get(tx, self._id, self._project)
@@ -209,13 +200,10 @@ class StackReader(Reader):
     """
 
     def __init__(self, id: str, project: str, after: str, kinds: frozenset[str] = frozenset()) -> None:
-        super().__init__(kinds or ("stack", "resource"))
+        super().__init__(kinds or ("stack", "resource"), (stack_topic(id),))
         self._id, self._project = id, project
         self._after = parse_number(after)
         self._is_first = True
-
-    def topics(self) -> Collection[str]:
-        return (stack_topic(self._id),)
 
     def read(self, tx: Tx, _notified: Collection[str] | None = None) -> Batch:
         """Return the next events; ``end`` follows the deletion of the stack. Raises EntityNotFound."""

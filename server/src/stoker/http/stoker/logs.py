@@ -109,13 +109,10 @@ class DeploymentReader(Reader):
     """
 
     def __init__(self, id: str, project: str, after: str, kinds: frozenset[str] = frozenset()) -> None:
-        super().__init__(kinds or ("log", "progress", "status"))
+        super().__init__(kinds or ("log", "progress", "status"), (deployment_topic(id),))
         self._id, self._project = id, project
         self.is_repeatable = "log" not in self._kinds
         self._after = parse_number(after) or 0
-
-    def topics(self) -> Collection[str]:
-        return (deployment_topic(self._id),)
 
     def read(self, tx: Tx, _notified: Collection[str] | None = None) -> Batch:
         """
