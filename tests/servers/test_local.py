@@ -74,7 +74,7 @@ class Place:
             self.local.shut_down()
         else:
             self.local._stopping = True
-            self.local._agents._watch.stop()
+            self.local._agents._has_stopped = True
         self.work.stop()
         self.past.append(self.local)
 

@@ -71,10 +71,13 @@ class LocalAgents:
         self._trust = {"ca_file": str(ca_file)} if ca_file else {}
         self._on_end = on_end
         self.pauses = RestartPauses()
-        self._pids: dict[str, int] = {}
         #: Child processes of this process, which it has to reap.
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._watch = Watch(self._report_end)
+        #: Held during a call of ``on_end``, so that none is under way when ``shut_down`` ends the agents.
+        self._lock = threading.Lock()
+        #: The id and the open file of each process whose end is reported.
+        self._watched: dict[str, tuple[int, int]] = {}
+        self._has_stopped = False
 
     def bring_up(self, server_id: str, key: str) -> None:
         """Start the server's agent, or find it running. Raises OSError."""
@@ -88,25 +91,24 @@ class LocalAgents:
             # The agent has to restart with the new configuration. The watch observes its end and starts it again.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(running, signal.SIGTERM)
-        self._pids[server_id] = running
-        self._watch.add(server_id, running)
+        self._watch(server_id, running)
 
     def delete(self, server_id: str) -> None:
         """End all processes of the server and delete its directory."""
-        self._watch.forget(server_id)
+        self._watched.pop(server_id, None)
         try:
             end_all(server_id)
         finally:
             self._reap(server_id)
-        self._pids.pop(server_id, None)
         self.pauses.forget(server_id)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._folder / server_id)
 
     def shut_down(self) -> None:
         """Stop the agents, and only them. ``on_end`` is not called."""
-        self._watch.stop()
-        end_agents(self._pids)
+        with self._lock:
+            self._has_stopped = True
+        end_agents({server_id: pid for server_id, (pid, _) in self._watched.items()})
         for child in self._children.values():
             child.poll()
 
@@ -145,6 +147,28 @@ class LocalAgents:
         _log.debug("local_agent.started", server_id=server_id, pid=process.pid)
         return process.pid
 
+    def _watch(self, server_id: str, pid: int) -> None:
+        """Report the end of the server's agent, in place of that of an earlier process, on a thread of its own."""
+        try:
+            file = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._report_end(server_id)
+            return
+        self._watched[server_id] = pid, file
+        threading.Thread(target=self._await, args=(server_id, file), daemon=True).start()  # noqa: TID251 — one call
+
+    def _await(self, server_id: str, file: int) -> None:
+        ended = select.poll()
+        ended.register(file, select.POLLIN)
+        ended.poll()
+        with self._lock:
+            # Before the file is closed: another process may get its number afterwards.
+            is_watched = self._watched.get(server_id, (0, None))[1] == file and not self._has_stopped
+            os.close(file)
+            if is_watched:
+                del self._watched[server_id]
+                self._report_end(server_id)
+
     def _report_end(self, server_id: str) -> None:
         self._reap(server_id)
         self._on_end(server_id)
@@ -159,49 +183,6 @@ class LocalAgents:
 MARKER = "STOKER_LOCAL_SERVER"
 _GRACE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
-
-
-class Watch:
-    """Calls ``on_end`` with the name of each watched process that ends, on a thread of the process."""
-
-    def __init__(self, on_end: Callable[[str], None]) -> None:
-        self._on_end = on_end
-        #: Held during a call of ``on_end``, so that none is under way when ``stop`` returns.
-        self._lock = threading.Lock()
-        #: The open file of the process by its name, without those that are not watched any more.
-        self._files: dict[str, int] = {}
-        self._has_stopped = False
-
-    def add(self, name: str, pid: int) -> None:
-        """Watch the process ``pid`` under a name; replaces a process of the same name."""
-        try:
-            file = os.pidfd_open(pid)
-        except ProcessLookupError:
-            self._on_end(name)
-            return
-        self._files[name] = file
-        threading.Thread(target=self._await, args=(name, file), daemon=True).start()  # noqa: TID251 — one call
-
-    def forget(self, name: str) -> None:
-        """Stop watching the process of this name."""
-        self._files.pop(name, None)
-
-    def stop(self) -> None:
-        """Stop watching; processes that end later are not reported."""
-        with self._lock:
-            self._has_stopped = True
-
-    def _await(self, name: str, file: int) -> None:
-        ended = select.poll()
-        ended.register(file, select.POLLIN)
-        ended.poll()
-        with self._lock:
-            # Before the file is closed: another process may get its number afterwards.
-            is_watched = self._files.get(name) == file and not self._has_stopped
-            os.close(file)
-            if is_watched:
-                del self._files[name]
-                self._on_end(name)
 
 
 def marked(server_id: str) -> list[int]:
