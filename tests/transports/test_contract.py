@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stoker import transports
 from stoker.model.errors import Invalid
-from stoker.transports.base import NeedsProvisioning, PublishingTransport, TransportTarget
+from stoker.transports.base import PublishingTransport, TransportTarget, needs_provisioning
 from support import query
 from support.stacks import site
 from support.work import ManualWork
@@ -36,7 +36,7 @@ def here(store):
     [
         each
         for each in [*FOUND.signal_transports.values(), *FOUND.metadata_transports.values()]
-        if isinstance(each, NeedsProvisioning)
+        if needs_provisioning(each)
     ],
 )
 def test_a_transport_closes_what_it_opens(transport, here):

@@ -67,7 +67,7 @@ def put(
         etag=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         size=len(data),
         content_type=content_type,
-        headers=headers,
+        headers=dict(headers),
         modified_at=_time_after(tx, old),
         encrypted=bool(data) and (secret or owner is not None),
     )

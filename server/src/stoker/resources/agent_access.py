@@ -26,7 +26,7 @@ from stoker.resources.base import (
     physical_name,
     target_of,
 )
-from stoker.transports.base import PresignedQueue, has_presigned_queue
+from stoker.transports.base import signed_method_of
 
 UPSTREAM_AGENT = "os-collect-config"
 #: The properties that select a transport: for the results of runs, and for the document of a server.
@@ -86,7 +86,7 @@ def _refuse_user(env: ResourceEnv, kind: ResourceType, properties: Properties) -
         return
     name = properties.get(kind.agents_transport) or _default(env, kind)
     # the agent is known only when the server exists
-    is_signed = isinstance(kind, KnowsAgent) and has_presigned_queue(_transport(env, name))
+    is_signed = isinstance(kind, KnowsAgent) and signed_method_of(_transport(env, name)) is not None
     if name is not UNKNOWN and _logs_in(env, name) and not is_signed:
         raise StackValidationFailed(_describe_refusal(kind, name))
 
@@ -103,8 +103,8 @@ def obtain(context: Context, kind: ResourceType, resource: Resource, properties:
         name, is_own = properties.get(str(kind.agents_transport)) or _default(env, kind), False
     if not _logs_in(env, name):
         return {}
-    transport = _transport(env, name)
-    if is_own and has_presigned_queue(transport) and _has_signed_url(context, resource, transport):
+    method = signed_method_of(_transport(env, name)) if is_own else None
+    if method is not None and _has_signed_url(context, resource, method):
         return {}
     if env.platform.keeps_users or USER in resource.data:
         return {}
@@ -113,12 +113,12 @@ def obtain(context: Context, kind: ResourceType, resource: Resource, properties:
     return {USER: _find_user(context, resource)}
 
 
-def _has_signed_url(context: Context, resource: Resource, transport: PresignedQueue) -> bool:
+def _has_signed_url(context: Context, resource: Resource, method: str) -> bool:
     """Return whether the agent has a signed URL in place of a user. Raises AccessMissing until that is certain."""
     target, queues = target_of(context, resource), context.env.platform.queues
-    if not queues.sign(context.tx, target, transport.signed_method):
+    if not queues.sign(context.tx, target, method):
         raise AccessMissing("Waiting for the messaging service to sign a URL for the agent")
-    return queues.signed(context.tx, target, transport.signed_method) is not None
+    return queues.signed(context.tx, target, method) is not None
 
 
 def enable(context: Context, resource: Resource) -> Mapping[str, Any]:

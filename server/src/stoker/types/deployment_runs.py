@@ -18,7 +18,7 @@ from stoker.resources.base import Context, Outcome, Properties, ResourceFailure,
 from stoker.store import configs, deployments, servers
 from stoker.store.tx import Tx
 from stoker.transports import AUTO, select_signal
-from stoker.transports.base import SignalTransport, has_presigned_queue, needs_provisioning
+from stoker.transports.base import SignalTransport, needs_provisioning, signed_method_of
 
 #: Key of ``Resource.data`` while a run has not succeeded: the properties with which an earlier run did.
 APPLIED = "applied"
@@ -212,7 +212,7 @@ def start(
     chosen = choose_transport(context, resource, properties)
     transport = _reporting(context, properties, chosen) if action is Action.DELETE else chosen
     number = int(resource.data.get(RUN_COUNT) or 0) + 1
-    own_agent = has_presigned_queue(transport) and has_own_agent(context, properties)
+    own_agent = signed_method_of(transport) is not None and has_own_agent(context, properties)
     request = RunRequest(
         content=replace(content, facts=stack_facts(context.stack_name, context.stack_id, resource.name, properties)),
         action=action.value,

@@ -34,7 +34,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.store import resources
-from stoker.transports.base import NeedsProvisioning, ObjectRef, SignalTransport, TransportTarget
+from stoker.transports.base import ObjectRef, SignalTransport, TransportTarget, needs_provisioning
 from stoker.transports.heat import login_keys
 from stoker.transports.swift import signal_place
 
@@ -278,7 +278,7 @@ class WaitConditionHandle(HandleType):
         target = target_of(context, resource)
         if properties.get("signal_transport") == TEMP_URL:
             context.env.platform.objects.open(context.tx, target, _place(target), context.stack_id)
-        elif isinstance(transport := _transport(context, properties), NeedsProvisioning):
+        elif needs_provisioning(transport := _transport(context, properties)):
             transport.open(context.tx, context.env.platform, target)
         return Outcome(physical_id=resource.id)
 
@@ -290,7 +290,7 @@ class WaitConditionHandle(HandleType):
         target = target_of(context, resource)
         if resource.properties.get("signal_transport") == TEMP_URL:
             context.env.platform.objects.close(context.tx, target, _place(target))
-        elif isinstance(transport := _transport(context, resource.properties), NeedsProvisioning):
+        elif needs_provisioning(transport := _transport(context, resource.properties)):
             transport.close(context.tx, context.env.platform, target)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
