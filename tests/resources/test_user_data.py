@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.types.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot, build
+from stoker.types.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, build
 from support.templates import config, define, template
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ echo two
 
 
 def boot(format: str, text: str = "", **more) -> str:
-    return build(Boot(format=format, text=text, metadata=METADATA, public_url="https://stoker.example:8004", **more))
+    return build(format, text, metadata=METADATA, public_url="https://stoker.example:8004", **more)
 
 
 def parts(text: str) -> dict[str, tuple[str, str]]:

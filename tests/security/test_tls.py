@@ -22,7 +22,7 @@ from stoker import settings as all_settings
 from stoker.commands import login
 from stoker.model.errors import Invalid
 from stoker.serve.tls import Certificate, check_exposure, client_problem, open_tls, read_client_ca
-from stoker.types.user_data import SOFTWARE_CONFIG, Boot, build
+from stoker.types.user_data import SOFTWARE_CONFIG, build
 from support.certificates import Authority, replace
 from support.server import LOCAL_SERVERS, served
 from support.templates import config, define, deployment, template
@@ -190,13 +190,11 @@ def test_a_booting_server_verifies_with_the_ca_in_its_user_data(secure, tmp_path
     def install(ca_certificates):
         """Its return code, and the program; below ``tmp_path``, and without a service."""
         text = build(
-            Boot(
-                format=SOFTWARE_CONFIG,
-                metadata={},
-                public_url=secure.url,
-                ca_certificates=ca_certificates,
-                stoker_agent=True,
-            )
+            SOFTWARE_CONFIG,
+            metadata={},
+            public_url=secure.url,
+            ca_certificates=ca_certificates,
+            stoker_agent=True,
         )
         parts = email.message_from_string(text).walk()
         script = next(part.get_payload() for part in parts if part.get_filename() == "stoker-agent.sh")

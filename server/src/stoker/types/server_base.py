@@ -28,7 +28,7 @@ from stoker.store import configs, documents, rows, servers
 from stoker.transports import AUTO, select_metadata
 from stoker.transports.base import PublishingTransport, needs_provisioning
 from stoker.types import server_policy
-from stoker.types.user_data import HEAT_CFNTOOLS, Boot, build
+from stoker.types.user_data import HEAT_CFNTOOLS, build
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Kind of the job that publishes a server's document, keyed by the server's id; its arguments: ``resource_id``.
@@ -218,15 +218,13 @@ def user_data(context: Context, resource: Resource, format: str, text: str) -> s
     server = servers.find(context.tx, resource.physical_id or resource.id) if own_agent else None
     has_key = server is not None and bool(server.key_generation)  # an enrolled agent
     return build(
-        Boot(
-            format=format,
-            text=text,
-            metadata={**resource.metadata, **live_metadata(context, resource)},
-            public_url=context.env.platform.public_url,
-            ca_certificates=context.env.platform.ca_certificates,
-            stoker_agent=own_agent,
-            document_key=signing_key(context, resource, server)[1] if own_agent and not has_key else "",
-        )
+        format,
+        text,
+        metadata={**resource.metadata, **live_metadata(context, resource)},
+        public_url=context.env.platform.public_url,
+        ca_certificates=context.env.platform.ca_certificates,
+        stoker_agent=own_agent,
+        document_key=signing_key(context, resource, server)[1] if own_agent and not has_key else "",
     )
 
 

@@ -12,7 +12,6 @@ import email
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
@@ -131,76 +130,67 @@ fi
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boot:
+def build(
+    format: str,
+    text: str = "",
+    *,
+    metadata: Mapping[str, Any],
+    public_url: str,
+    ca_certificates: str | None = None,
+    stoker_agent: bool = False,
+    document_key: str = "",
+) -> str:
     """
-    The inputs of a server's user data.
+    Return the user data as text: a MIME message, the plain text of the format RAW, or an Ignition configuration.
 
-    ``text``: the user's own user data. ``stoker_agent``: install Stoker's agent. ``ca_certificates``: certificates
-    (PEM) that verify ``public_url``, if servers do not trust its CA already.
+    ``text``: the user's own user data. ``stoker_agent``: install Stoker's agent, which verifies published documents
+    with ``document_key``: ``<server id>.<secret>``. ``ca_certificates``: certificates (PEM) that verify ``public_url``,
+    if servers do not trust its CA already.
     """
-
-    format: str
-    text: str = ""
-    metadata: Mapping[str, Any]
-    public_url: str
-    ca_certificates: str | None = None
-    stoker_agent: bool = False
-    #: The key with which Stoker's agent verifies published documents: ``<server id>.<secret>``.
-    document_key: str = ""
-
-
-def build(boot: Boot) -> str:
-    """Return the user data as text: a MIME message, the plain text of the format RAW, or an Ignition configuration."""
-    if boot.format == RAW:
-        return boot.text
-    if boot.format == SOFTWARE_CONFIG and (ignition := _ignition(boot.text)) is not None:
-        return _with_metadata(ignition, boot.metadata)
-    parts = _parts(boot)
-    # The boundary derives from the content, so equal content gives equal text.
-    digest = hashlib.sha256("".join(part.as_string() for part in parts).encode()).hexdigest()
-    whole = MIMEMultipart(boundary=f"==============={digest[:32]}==")
-    for part in parts:
-        whole.attach(part)
-    return whole.as_string()
-
-
-def _parts(boot: Boot) -> list[MIMEText]:
+    if format == RAW:
+        return text
+    if format == SOFTWARE_CONFIG and (ignition := _ignition(text)) is not None:
+        return _with_metadata(ignition, metadata)
     parts = [
         create_part(_CLOUD_CONFIG, "cloud-config", "cloud-config"),
         create_part(_BOOTHOOK, "boothook.sh", "cloud-boothook"),
         create_part(_PART_HANDLER, "part-handler.py", "part-handler"),
     ]
-    if boot.format == HEAT_CFNTOOLS:
+    if format == HEAT_CFNTOOLS:
         parts += [
-            create_part(boot.text, "cfn-userdata", _INITDATA),
+            create_part(text, "cfn-userdata", _INITDATA),
             create_part(_LOG_USERDATA, "loguserdata.py", "x-shellscript"),
         ]
     else:
-        parts += _own_parts(boot.text)
-    if boot.metadata:
-        parts.append(create_part(json.dumps(boot.metadata), _METADATA, _INITDATA))
-    if boot.format == HEAT_CFNTOOLS:
-        endpoint = f"{boot.public_url}/cfn/v1/"
+        parts += _own_parts(text)
+    if metadata:
+        parts.append(create_part(json.dumps(metadata), _METADATA, _INITDATA))
+    if format == HEAT_CFNTOOLS:
         parts += [
-            create_part(endpoint, "cfn-metadata-server", _INITDATA),
-            create_part(_boto(boot.public_url), "cfn-boto-cfg", _INITDATA),
+            create_part(f"{public_url}/cfn/v1/", "cfn-metadata-server", _INITDATA),
+            create_part(_boto(public_url), "cfn-boto-cfg", _INITDATA),
         ]
-    if boot.stoker_agent:
-        options = ""
-        if boot.document_key:
-            parts.append(create_part(boot.document_key, _DOCUMENT_KEY, _INITDATA))
-            options = f" --document-key {_PLACES[0]}/{_DOCUMENT_KEY}"
-        if boot.ca_certificates:
-            options += f" --ca-file {_CA_FILE}"
-        script = _STOKER_AGENT.format(
-            url=boot.public_url,
-            options=options,
-            ca_file=_CA_FILE if boot.ca_certificates else "",
-            ca_certificates=boot.ca_certificates or "",
-        )
-        parts.append(create_part(script, "stoker-agent.sh", "x-shellscript"))
-    return parts
+    if stoker_agent:
+        parts += _agent_parts(public_url, document_key, ca_certificates or "")
+    # The boundary derives from the content, so equal content gives equal text.
+    digest = hashlib.sha256("".join(part.as_string() for part in parts).encode()).hexdigest()
+    return MIMEMultipart(boundary=f"==============={digest[:32]}==", _subparts=parts).as_string()
+
+
+def _agent_parts(public_url: str, document_key: str, ca_certificates: str) -> Iterator[MIMEText]:
+    options = ""
+    if document_key:
+        yield create_part(document_key, _DOCUMENT_KEY, _INITDATA)
+        options = f" --document-key {_PLACES[0]}/{_DOCUMENT_KEY}"
+    if ca_certificates:
+        options += f" --ca-file {_CA_FILE}"
+    script = _STOKER_AGENT.format(
+        url=public_url,
+        options=options,
+        ca_file=_CA_FILE if ca_certificates else "",
+        ca_certificates=ca_certificates,
+    )
+    yield create_part(script, "stoker-agent.sh", "x-shellscript")
 
 
 def _own_parts(text: str) -> list[MIMEText]:
