@@ -116,7 +116,7 @@ class ResultPoller:
         def do(tx: Tx) -> None:
             if result.data is None:
                 raise Invalid("a result may have 16 MiB")
-            self._on_signal(tx, remote_object.target_name, result.data)
+            self._on_signal(tx, remote_object.name.rpartition("/")[2], result.data)
             remote_objects.set_result(tx, result.mark, remote_object.id)
 
         try:

@@ -143,8 +143,9 @@ class Documents:
         self._lock = threading.Lock()
         #: Server id → form → document, least recently used first.
         self._kept: OrderedDict[str, dict[str, Document]] = OrderedDict()
-        #: Number of times that the whole cache was cleared. A document read before a clear must not be cached after it.
-        self._epoch = 0
+        #: Number of times that the whole cache was cleared. A document read before a clear must not be cached after it:
+        #: read the number before the transaction that loads a document for ``cache``.
+        self.epoch = 0
         #: Server id → newest notified revision. A slow reader must not overwrite a newer document with an older one.
         self._notified_revisions: OrderedDict[str, int] = OrderedDict()
         #: Resource id → id of the server that the resource represents. The pair never changes.
@@ -159,11 +160,6 @@ class Documents:
         """
         return self._find(server_id, _agent_form(with_modes), tag)
 
-    @property
-    def epoch(self) -> int:
-        """Number of clears so far. Read it before the transaction that loads a document for ``cache``."""
-        return self._epoch
-
     def load_agents(self, wanted: Sequence[tuple[str, bool]]) -> list[Document]:
         """
         Load and cache the documents of several servers' own agents: pairs of server id and ``with_modes``.
@@ -171,7 +167,7 @@ class Documents:
         ``with_modes``: the agent knows the modes of runs. Other agents would apply the config of a run that only shows
         what it would change, so their documents do not contain such runs.
         """
-        epoch = self._epoch
+        epoch = self.epoch
         with self._store.read() as tx:
             ids = {server_id for server_id, _ in wanted}
             heads, to_run = documents.agent_heads(tx, ids), documents.to_run_on(tx, ids)
@@ -214,7 +210,7 @@ class Documents:
 
     def load_heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document:
         """Load and cache the document in Heat's form, with the deployments of one project."""
-        epoch = self._epoch
+        epoch = self.epoch
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
             bodies = documents.bodies(tx, server_id, project_id)
@@ -266,7 +262,7 @@ class Documents:
 
     def _keep(self, server_id: str, form: str, document: Document, epoch: int) -> Document:
         with self._lock:
-            if epoch == self._epoch and document.revision >= self._notified_revisions.get(server_id, 0):
+            if epoch == self.epoch and document.revision >= self._notified_revisions.get(server_id, 0):
                 forms = self._kept.setdefault(server_id, {})
                 self._kept.move_to_end(server_id)
                 replaced = forms.get(form)
@@ -283,7 +279,7 @@ class Documents:
     def _on_notification(self, notifications: Mapping[str, int]) -> None:
         with self._lock:
             if ALL in notifications:
-                self._epoch += 1
+                self.epoch += 1
                 self._kept.clear()
                 self._bytes = 0
                 return

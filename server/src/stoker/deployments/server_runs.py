@@ -95,7 +95,7 @@ def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
     the document at once; the other runs wait for the new machine.
     """
     reason = f"Interrupted: server {server.name} was enrolled again while this config was running"
-    for run in held_runs.list_received(tx, server.id):
+    for run in held_runs.under_way(tx, server.id, received=True):
         deployment = deployments.find(tx, run.id, for_update=True)
         if deployment is None or deployment.config_id != run.config_id:
             continue

@@ -258,11 +258,6 @@ def _load(app: App, reader: Reader, notified: Collection[str] | None) -> tuple[b
     return b"".join(map(_encode, batch.events)), Batch(over=batch.over, more=batch.more)
 
 
-def last_id(request: RequestContext) -> str:
-    """Return the id of the last event that the client received; empty without one."""
-    return request.raw.headers.get("last-event-id", "")
-
-
 async def reply(request: RequestContext, subject: str, after: str, reader: Reader) -> Response:
     """
     Return a response that streams the events of ``subject`` after the position ``after``.

@@ -94,13 +94,7 @@ class _Webhooks:
         self._deliver_all(subscription, project_id, args)
 
     def _spread(self, tx: Tx, args: Mapping[str, Any]) -> None:
-        page = queues.subscription_ids(
-            tx,
-            args["queue"],
-            after=args["after"],
-            upto=args["upto"],
-            limit=_AT_ONCE,
-        )
+        page = queues.subscription_ids(tx, args["queue"], args["after"], args["upto"], _AT_ONCE)
         for _, id in page:
             delivery = {"subscription": id, "messages": args["messages"], "failures": 0}
             self._work.defer(tx, DELIVER, _lane(args["project"], id), delivery)

@@ -109,7 +109,7 @@ class Supervisor:
                     starting -= 1
                     if not starting:
                         ready()
-                ended = self._find_ended()
+                ended = [worker for worker in self._workers if worker.has_died()]
                 if ended and starting:
                     raise Unavailable("a worker process ended before it was ready: the log states the reason")
         finally:
@@ -117,10 +117,6 @@ class Supervisor:
             for sign in _STOPPING:
                 signal.signal(sign, signal.SIG_IGN)  # a second one
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def _find_ended(self) -> list[_Worker]:
-        """Return the workers that have ended just now, although they should not. Decides when each is restarted."""
-        return [worker for worker in self._workers if worker.has_died()]
 
     def _start_due(self, mask: set[signal.Signals | int]) -> None:
         for worker in self._workers:

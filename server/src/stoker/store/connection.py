@@ -167,14 +167,10 @@ class Pool(Generic[C]):
         self._free = threading.Semaphore(size)
         #: Connections that are not used, with the time of their return.
         self._idle: deque[tuple[C, float]] = deque()
-        self._used = 0
+        #: The number of connections in use.
+        self.used = 0
         self._lock = threading.Lock()
         self._is_closed = False
-
-    @property
-    def used(self) -> int:
-        """The number of connections in use."""
-        return self._used
 
     @contextmanager
     def connection(self) -> Iterator[C]:
@@ -185,7 +181,7 @@ class Pool(Generic[C]):
                 " (the setting database_connections allows more, on PostgreSQL)"
             )
         with self._lock:
-            self._used += 1
+            self.used += 1
         try:
             connection = self._take()
             try:
@@ -194,7 +190,7 @@ class Pool(Generic[C]):
                 self._return(connection)
         finally:
             with self._lock:
-                self._used -= 1
+                self.used -= 1
             self._free.release()
 
     def _take(self) -> C:

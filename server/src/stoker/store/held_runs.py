@@ -10,7 +10,7 @@ from typing import Any
 from stoker.store import rows
 from stoker.store.deployments import MAY_HAVE_BEGUN, forget, polled_since
 from stoker.store.query import exists
-from stoker.store.sql import Statement, sql
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted. A run that is being
@@ -75,18 +75,12 @@ def waiting_deployments(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
     return [(server_id, rows.from_micros(since)) for server_id, since in tx.fetch_all(_WAITING, {"root": root_id})]
 
 
-def under_way(tx: Tx, server_id: str) -> list[UnderWay]:
-    """Return the deployments in progress on the server, of all projects."""
-    return _under_way(tx, _UNDER_WAY, server_id)
-
-
-def list_received(tx: Tx, server_id: str) -> list[UnderWay]:
-    """Return the deployments in progress that the server's agent has received, and is not cancelling."""
-    return _under_way(tx, _RECEIVED, server_id)
-
-
-def _under_way(tx: Tx, query: Statement, server_id: str) -> list[UnderWay]:
-    rows_found = tx.fetch_all(query, {"server": server_id})
+def under_way(tx: Tx, server_id: str, *, received: bool = False) -> list[UnderWay]:
+    """
+    Return the deployments in progress on the server, of all projects. ``received``: only those that the server's agent
+    has received, and is not cancelling.
+    """
+    rows_found = tx.fetch_all(_RECEIVED if received else _UNDER_WAY, {"server": server_id})
     return [UnderWay(id, config_id, any(owner_ids)) for id, config_id, *owner_ids in rows_found]
 
 

@@ -22,8 +22,9 @@ QUEUES = Repository(Queue, "queues")
 #: Insert a queue. Return False if the project has a queue with this name, which another transaction may insert.
 add = partial(QUEUES.add, unless_exists=True)
 _NAMED = QUEUES.select("project_id = :project_id AND name = :name")
-#: Not LIKE, which is case-sensitive on PostgreSQL only.
-_list_queues: Callable[[Tx, str, str, str, int], list[Queue]] = QUEUES.lister(
+#: Return queues after the one with a name, sorted by name, whose names contain a text: ``page(tx, project_id, marker,
+#: part, limit)``. Not LIKE, which is case-sensitive on PostgreSQL only.
+page: Callable[[Tx, str, str, str, int], list[Queue]] = QUEUES.lister(
     "project_id = :project_id AND name > :marker AND (CAST(:part AS text) = '' OR replace(name, :part, '') <> name)"
     " ORDER BY name LIMIT :limit"
 )
@@ -34,11 +35,6 @@ _EMPTY = [execute(f"DELETE FROM {table} WHERE queue_id = :queue_id") for table i
 def find(tx: Tx, project_id: str, name: str, *, for_update: bool = False) -> Queue | None:
     """Return the queue, or None; ``for_update`` locks its row."""
     return QUEUES.first(tx, _NAMED, {"project_id": project_id, "name": name}, for_update=for_update)
-
-
-def page(tx: Tx, project_id: str, *, marker: str, limit: int, part: str) -> list[Queue]:
-    """Return at most ``limit`` queues after ``marker``, sorted by name, whose names contain ``part``."""
-    return _list_queues(tx, project_id, marker, part, limit)
 
 
 def save_metadata(tx: Tx, id: str, metadata: Mapping[str, Any]) -> None:
@@ -133,12 +129,16 @@ _BY_ID = sql(
 subscription_seq: Callable[[Tx, str, str], int | None] = scalar(
     "SELECT seq FROM subscriptions WHERE queue_id = :queue_id AND id = :id"
 )
-_list_subscriptions: Callable[[Tx, str, int, int], list[Subscription]] = _SUBSCRIPTIONS.lister(
+#: Return subscriptions of a queue with greater positions, oldest first: ``page_subscriptions(tx, queue_id, after,
+#: limit)``.
+page_subscriptions: Callable[[Tx, str, int, int], list[Subscription]] = _SUBSCRIPTIONS.lister(
     f"{_HERE} AND seq > :after ORDER BY seq LIMIT :limit"
 )
 #: Return the position of the last subscription of a queue, or None.
 latest_subscription: Callable[[Tx, str], int | None] = scalar(f"SELECT max(seq) FROM subscriptions WHERE {_HERE}")
-_list_subscription_ids: Callable[[Tx, str, int, int, int], list[tuple[int, str]]] = table(
+#: Return (position, id) of subscriptions with positions after ``after`` up to ``upto``:
+#: ``subscription_ids(tx, queue_id, after, upto, limit)``.
+subscription_ids: Callable[[Tx, str, int, int, int], list[tuple[int, str]]] = table(
     f"SELECT seq, id FROM subscriptions WHERE {_HERE} AND seq > :after AND seq <= :upto ORDER BY seq LIMIT :limit"
 )
 delete_subscription: Callable[[Tx, str, str], None] = execute(
@@ -179,16 +179,6 @@ def subscription_with_project(tx: Tx, id: str) -> tuple[Subscription, str] | Non
     """Return (subscription, project id of its queue), or None."""
     row = tx.execute_fast(_BY_ID, {"id": id, "now": rows.to_micros(tx.now)})
     return None if row is None else (_SUBSCRIPTIONS.decode(row, tx.secrets), row[-1])
-
-
-def page_subscriptions(tx: Tx, queue_id: str, *, after: int, limit: int) -> list[Subscription]:
-    """Return at most ``limit`` subscriptions with a position greater than ``after``, oldest first."""
-    return _list_subscriptions(tx, queue_id, after, limit)
-
-
-def subscription_ids(tx: Tx, queue_id: str, *, after: int, upto: int, limit: int) -> list[tuple[int, str]]:
-    """Return (position, id) of subscriptions with positions after ``after`` up to ``upto``."""
-    return _list_subscription_ids(tx, queue_id, after, upto, limit)
 
 
 def trim_subscriptions(tx: Tx, queue_id: str, subscriber: str) -> None:

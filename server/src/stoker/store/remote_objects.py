@@ -43,11 +43,6 @@ class RemoteObject(Struct, frozen=True, kw_only=True):
     last_result: str | None
     details: Mapping[str, Any]
 
-    @property
-    def target_name(self) -> str:
-        """The name without the container: a name of ``model.ids.remote_name``."""
-        return self.name.rpartition("/")[2]
-
 
 REMOTE_OBJECTS = Repository(RemoteObject, "remote_objects")
 find = REMOTE_OBJECTS.find

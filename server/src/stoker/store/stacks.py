@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -220,6 +221,8 @@ def _hidden_columns(tx: Tx, stack: Stack) -> tuple[str, ...]:
 
 
 _SNAPSHOTS = Repository(Snapshot, "snapshots", key=("stack_id", "id"))
+#: Insert and write a snapshot. Its data are encrypted, as the source of a stack is.
+add_snapshot, save_snapshot = (partial(write, encrypt=("data",)) for write in (_SNAPSHOTS.add, _SNAPSHOTS.save))
 #: Return the snapshots of a stack, oldest first.
 list_snapshots: Callable[[Tx, str], list[Snapshot]] = _SNAPSHOTS.lister("stack_id = :stack_id ORDER BY seq")
 #: Return the snapshots of a stack that a cloud has not yet finished.
@@ -228,16 +231,6 @@ snapshots_in_progress: Callable[[Tx, str], list[Snapshot]] = _SNAPSHOTS.lister(
 )
 count_snapshots: Callable[[Tx, str], int] = scalar("SELECT count(*) FROM snapshots WHERE stack_id = :stack_id")
 delete_snapshot: Callable[[Tx, str], None] = execute("DELETE FROM snapshots WHERE id = :id")
-
-
-def add_snapshot(tx: Tx, new: Snapshot) -> None:
-    """Insert a snapshot. Its data are encrypted, as the source of a stack is."""
-    _SNAPSHOTS.add(tx, new, encrypt=("data",))
-
-
-def save_snapshot(tx: Tx, changed: Snapshot) -> None:
-    """Write a snapshot, encrypted as by ``add_snapshot``."""
-    _SNAPSHOTS.save(tx, changed, encrypt=("data",))
 
 
 def get_snapshot(tx: Tx, stack_id: str, id: str) -> Snapshot:

@@ -80,7 +80,7 @@ def start(request: RequestContext) -> Response:
 
 def show(request: RequestContext) -> Response:
     """Return the page that starts the console in a project. The script shows the rest of the path."""
-    path, sessions, html = _path_of(request), request.app.sessions, assets.page()
+    path, sessions, html = request.raw.url.path.partition("/console/")[2], request.app.sessions, assets.page()
     session = sessions.find(request.raw)
     if session is None or html is None:
         return _ask_to_sign_in(request, path)
@@ -295,8 +295,3 @@ def _cookie_of(request: RequestContext, session: Session) -> dict[str, str]:
 def _is_secure(request: RequestContext) -> bool:
     """Return whether browsers reach the console with HTTPS, also at a proxy."""
     return request.raw.url.scheme == "https" or request.app.settings.public_url.startswith("https:")
-
-
-def _path_of(request: RequestContext) -> str:
-    """Return the path below the console's."""
-    return request.raw.url.path.partition("/console/")[2]

@@ -50,7 +50,7 @@ def versions(request: RequestContext) -> dict[str, Any]:
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     limit, detailed = params.page_size(request), params.flag(request, "detailed")
     marker, part = request.query.get("marker", ""), request.query.get("name", "")
-    page = queues.page(tx, request.project, marker=marker, limit=limit, part=part)
+    page = queues.page(tx, request.project, marker, part, limit)
     content: dict[str, Any] = {"queues": [_serialize(tx, queue, detailed=detailed) for queue in page], "links": []}
     if params.flag(request, "with_count"):
         content["count"] = queues.count(tx, request.project)
@@ -132,7 +132,7 @@ def index_subscriptions(request: RequestContext, tx: Tx) -> dict[str, Any]:
     page: list[Subscription] = []
     if queue is not None:
         after = (queues.subscription_seq(tx, queue.id, marker) or 0) if marker else 0
-        page = queues.page_subscriptions(tx, queue.id, after=after, limit=limit)
+        page = queues.page_subscriptions(tx, queue.id, after, limit)
     return {
         "subscriptions": [
             _serialize_subscription(tx, subscription, params.queue_name(request)) for subscription in page

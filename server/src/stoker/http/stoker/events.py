@@ -76,7 +76,7 @@ async def follow(request: RequestContext, query: EventQuery) -> Response:
     if not query.subject:
         raise Invalid("subject: name what to follow, such as trigger:<id>")
     subjects = sorted(set(query.subject))
-    after = event_stream.last_id(request)
+    after = request.raw.headers.get("last-event-id", "")
     reader = SubjectsReader({name: _open(request, name, query, after) for name in subjects}, after)
     return await event_stream.reply(request, " ".join([*subjects, "|", *sorted(query.events)]), after, reader)
 

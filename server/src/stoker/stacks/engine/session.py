@@ -183,6 +183,8 @@ class StackSession:
     ) -> None:
         self.tx = tx
         self._facade = facade
+        #: Whether the session belongs to a step of the parent's stack.
+        self.is_within_step = facade is not None
         #: True if this transaction created the stack.
         self.created = created
         self.engine = engine
@@ -219,11 +221,6 @@ class StackSession:
     def parameters(self) -> hot.Parameters:
         """Return the stack's bound parameters."""
         return hot.Parameters.from_json(self.stack.parameters)
-
-    @property
-    def is_within_step(self) -> bool:
-        """Whether the session belongs to a step of the parent's stack."""
-        return self._facade is not None
 
     @cached_property
     def facade(self) -> Resource | None:
