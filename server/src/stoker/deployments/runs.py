@@ -12,7 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.model.deployment import OWN_CHANNEL, PREVIEW, Deployment, RunState
-from stoker.model.errors import EntityNotFound
+from stoker.model.errors import EntityNotFound, require
 from stoker.model.stack import Status
 from stoker.store import configs, deployments
 from stoker.store.notifier import deployment_topic
@@ -81,9 +81,7 @@ def record_wait(tx: Tx, *, server_id: str, config_id: str, reason: str) -> None:
 
 def heartbeat(tx: Tx, *, server_id: str, config_id: str) -> None:
     """Record that a run continues without other progress. Raises EntityNotFound if the server has no such run."""
-    deployment = deployments.of_run(tx, server_id, config_id)
-    if deployment is None:
-        raise EntityNotFound.of("Run", config_id)
+    deployment = of_server(tx, server_id, config_id, for_update=False)
     deployments.heartbeat(tx, deployment.id, config_id, OWN_CHANNEL)
     if deployment.started_at is None or deployment.run.unresponsive_for(tx.now):
         tx.notify(deployment_topic(deployment.id))
@@ -127,12 +125,10 @@ def describe_progress(percent: int | None, message: str | None) -> str:
     return f"Running{share}: {message}" if message else f"Running{share}"
 
 
-def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:
-    """Return the locked deployment of a run. Raises EntityNotFound if the server has no such run."""
-    deployment = deployments.of_run(tx, server_id, config_id, for_update=True)
-    if deployment is None:
-        raise EntityNotFound.of("Run", config_id)
-    return deployment
+def of_server(tx: Tx, server_id: str, config_id: str, *, for_update: bool = True) -> Deployment:
+    """Return the deployment of a run, locked ``for_update``. Raises EntityNotFound if the server has no such run."""
+    deployment = deployments.of_run(tx, server_id, config_id, for_update=for_update)
+    return require(deployment, EntityNotFound.of("Run", config_id))
 
 
 def resolve_signal(

@@ -269,32 +269,33 @@ def _read_page(tx: Tx, select: str, only: Filter, after: int | None, limit: int)
     return tx.fetch_all(query, {**values, "after": start if after is None else after, "limit": limit})
 
 
+#: Conditions for fields of ``Filter`` that are set. The run's config has the name of the config that it derives from.
+_CONDITIONS = {
+    "of_client": "resource_id IS NULL AND trigger_id IS NULL",
+    "server_id": "server_id = :server_id",
+    "ended_since": "ended_at >= :ended_since",
+    "config": "(config_id = :config"
+    " OR config_id IN (SELECT id FROM configs WHERE project_id = :project_id AND name = :config))",
+    "contains": "EXISTS (SELECT 1 FROM configs WHERE configs.id = deployments.config_id"
+    " AND @position(lower(configs.name), :contains) > 0)",
+}
+
+
 def _matching(only: Filter) -> tuple[str, dict[str, Any]]:
     """Return the condition for the deployments that match, with the values of its parameters."""
-    conditions, values = ["project_id = :project_id"], dict[str, Any](project_id=only.project_id)
-    if only.status:  # part of the statement, as it is of the index
-        conditions.append(f"status = '{only.status}'")
-    if only.of_client:
-        conditions.append("resource_id IS NULL AND trigger_id IS NULL")
-    if only.server_id:
-        conditions.append("server_id = :server_id")
-        values["server_id"] = only.server_id
-    if only.ended_since:
-        conditions.append("ended_at >= :ended_since")
-        values["ended_since"] = rows.to_micros(only.ended_since)
-    if only.config:  # the run's config has the name of the config that it derives from
-        conditions.append(
-            "(config_id = :config"
-            " OR config_id IN (SELECT id FROM configs WHERE project_id = :project_id AND name = :config))"
-        )
-        values["config"] = only.config
-    if only.contains is not None:
-        conditions.append(
-            "EXISTS (SELECT 1 FROM configs WHERE configs.id = deployments.config_id"
-            " AND @position(lower(configs.name), :contains) > 0)"
-        )
-        values["contains"] = only.contains.lower()
-    return " AND ".join(conditions), values
+    values = {
+        "of_client": only.of_client or None,
+        "server_id": only.server_id or None,
+        "ended_since": only.ended_since and rows.to_micros(only.ended_since),
+        "config": only.config or None,
+        "contains": only.contains if only.contains is None else only.contains.lower(),
+    }
+    conditions = [
+        "project_id = :project_id",
+        *((f"status = '{only.status}'",) if only.status else ()),  # part of the statement, as it is of the index
+        *(condition for name, condition in _CONDITIONS.items() if values[name] is not None),
+    ]
+    return " AND ".join(conditions), {**values, "project_id": only.project_id}
 
 
 def count_fitting(tx: Tx, only: Filter, *, after: int | None, limit: int, size: int) -> int:

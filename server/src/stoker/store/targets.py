@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from stoker.model.trigger import Target
 from stoker.store import rows
 from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
-from stoker.store.query import change, execute, put
+from stoker.store.query import Query, change, execute, put
 from stoker.store.repository import Repository
 from stoker.store.servers import FACTS
 from stoker.store.sql import sql
@@ -44,9 +44,10 @@ _unblock: Callable[[Tx, str, str, int], None] = put(
 )
 #: Without the input values, because a client that lists or follows a trigger reads all of its targets.
 _STATES = _TARGETS.columns.replace("trigger_targets.input_values", "'{}'")
+_OF_STATUS = "(CAST(:status AS text) IS NULL OR status = :status)"
 _PAGE = sql(
-    f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id AND position > :after"
-    " AND (:any_status OR status = :of_status) ORDER BY position LIMIT :limit"
+    f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id AND position > :after AND {_OF_STATUS}"
+    " ORDER BY position LIMIT :limit"
 )
 _CHANGED = sql(
     f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id"
@@ -77,8 +78,10 @@ _REPLACED = sql(
 )
 _ENDED = sql(
     f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id"
-    " AND status IN ('COMPLETE', 'FAILED', 'CANCELLED') AND (:any_status OR status = :of_status) ORDER BY position"
+    f" AND status IN ('COMPLETE', 'FAILED', 'CANCELLED') AND {_OF_STATUS} ORDER BY position"
 )
+#: Return the ended targets of a trigger with a status, or None, in their order, without their input values.
+list_ended: Callable[[Tx, str, str | None], list[Target]] = Query(_ENDED, _TARGETS.all)
 #: With the facts of the servers, in whose output the triggers look for their names.
 _OF_DEPLOYMENTS = sql(
     f"SELECT {_TARGETS.columns}, {FACTS.columns} FROM trigger_targets"
@@ -107,14 +110,8 @@ def page(tx: Tx, trigger_id: str, *, after: int = -1, limit: int, status: str | 
 
     ``status`` restricts them to those with this status.
     """
-    filters = {"any_status": status is None, "of_status": status}
-    return _TARGETS.all(tx, _PAGE, {"trigger_id": trigger_id, "after": after, "limit": limit, **filters})
-
-
-def list_ended(tx: Tx, trigger_id: str, status: str | None = None) -> list[Target]:
-    """Return the ended targets of a trigger in their order, without their input values, as ``page`` does."""
-    filters = {"any_status": status is None, "of_status": status}
-    return _TARGETS.all(tx, _ENDED, {"trigger_id": trigger_id, **filters})
+    values = {"trigger_id": trigger_id, "after": after, "limit": limit, "status": status}
+    return _TARGETS.all(tx, _PAGE, values)
 
 
 def unblock_following(tx: Tx, ended: Target) -> None:

@@ -15,7 +15,6 @@ from stoker.store.connection import UniqueViolation
 from stoker.store.notifier import project_topic, trigger_topic
 from stoker.store.query import column, execute, scalar
 from stoker.store.repository import Repository, require_entity
-from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: All columns except for the config, which is large.
@@ -33,15 +32,17 @@ find_stack_id: Callable[[Tx, str], str | None] = scalar("SELECT stack_id FROM tr
 _find_seq: Callable[[Tx, str, str], int | None] = scalar(
     "SELECT seq FROM triggers WHERE id = :id AND project_id = :project_id"
 )
+_ENDED_SINCE = "(CAST(:ended_since AS bigint) IS NULL OR ended_at >= :ended_since)"
 _PAGE = _TRIGGERS.select(
-    "project_id = :project_id AND seq < :before AND (:any_status OR status = :of_status)"
-    " AND (:any_stack OR stack_id = :of_stack) AND (:any_end OR ended_at >= :ended_since)"
-    " AND (:any_name OR @position(lower(name), :contains) > 0) AND (:any_user OR requested_by = :of_user)"
+    "project_id = :project_id AND seq < :before AND (CAST(:status AS text) IS NULL OR status = :status)"
+    f" AND (CAST(:stack_id AS text) IS NULL OR stack_id = :stack_id) AND {_ENDED_SINCE}"
+    " AND (CAST(:contains AS text) IS NULL OR @position(lower(name), :contains) > 0)"
+    " AND (CAST(:requested_by AS text) IS NULL OR requested_by = :requested_by)"
     " ORDER BY seq DESC LIMIT :limit"
 )
-_COUNT = sql(
-    "SELECT count(*) FROM triggers"
-    " WHERE project_id = :project_id AND status = :status AND (:any_end OR ended_at >= :ended_since)"
+#: Return the number of triggers that ``page`` returns for a status, and those that ended since a time, or None.
+count: Callable[[Tx, str, str, datetime | None], int] = scalar(
+    f"SELECT count(*) FROM triggers WHERE project_id = :project_id AND status = :status AND {_ENDED_SINCE}"
 )
 #: Return the id of a trigger of any project that ended before a time, or None.
 find_ended: Callable[[Tx, datetime], str | None] = scalar(
@@ -155,21 +156,17 @@ def page(
         if seq is None:
             raise EntityNotFound.of("Software trigger", marker)
         before = seq
-    filters = {"any_status": status is None, "of_status": status, "any_stack": stack_id is None, "of_stack": stack_id}
-    filters |= {"any_user": requested_by is None, "of_user": requested_by}
-    filters |= {"any_name": contains is None, "contains": (contains or "").lower()}
-    most = 2**62 if limit is None else limit
-    values = {"project_id": project_id, "before": before, "limit": most, **filters, **_ended(ended_since)}
+    values = {
+        "project_id": project_id,
+        "before": before,
+        "limit": 2**62 if limit is None else limit,
+        "status": status,
+        "stack_id": stack_id,
+        "ended_since": ended_since and rows.to_micros(ended_since),
+        "contains": contains and contains.lower(),
+        "requested_by": requested_by,
+    }
     return _TRIGGERS.all(tx, _PAGE, values)
-
-
-def count(tx: Tx, project_id: str, status: str, ended_since: datetime | None = None) -> int:
-    """Return the number of triggers that ``page`` returns with these restrictions."""
-    return int(tx.scalar(_COUNT, {"project_id": project_id, "status": status, **_ended(ended_since)}))
-
-
-def _ended(since: datetime | None) -> dict[str, object]:
-    return {"any_end": since is None, "ended_since": since and rows.to_micros(since)}
 
 
 def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:
@@ -181,7 +178,10 @@ _SCHEDULES = Repository(
     Schedule, "schedules", fixed=("project_id", "requested_by", "created_at"), noun="Software schedule"
 )
 find_schedule, get_schedule, delete_schedule = _SCHEDULES.find, _SCHEDULES.get, _SCHEDULES.delete
-_LIST_SCHEDULES = _SCHEDULES.select("project_id = :project_id AND (:any_time OR next_at < :next_before) ORDER BY seq")
+#: Return a project's schedules, oldest first, whose next time is earlier than a time; None: all of them.
+list_schedules: Callable[[Tx, str, datetime | None], list[Schedule]] = _SCHEDULES.lister(
+    "project_id = :project_id AND (CAST(:next_before AS bigint) IS NULL OR next_at < :next_before) ORDER BY seq"
+)
 _find_schedule_id: Callable[[Tx, str, str], str | None] = scalar(
     "SELECT id FROM schedules WHERE project_id = :project_id AND name = :name"
 )
@@ -197,12 +197,6 @@ def add_schedule(tx: Tx, new: Schedule) -> None:
     _learn_secrets(tx, new)
     if not _SCHEDULES.add(tx, new, unless_exists=True, config_id=new.body.get("config_id")):
         raise _name_conflict(new)
-
-
-def list_schedules(tx: Tx, project_id: str, next_before: datetime | None = None) -> list[Schedule]:
-    """Return the project's schedules, oldest first; with ``next_before``, those whose next time is earlier."""
-    values = {"any_time": next_before is None, "next_before": next_before and rows.to_micros(next_before)}
-    return _SCHEDULES.all(tx, _LIST_SCHEDULES, {"project_id": project_id, **values})
 
 
 def save_schedule(tx: Tx, changed: Schedule) -> None:

@@ -94,10 +94,12 @@ def read(app: App, project: str, tx: Tx) -> OverviewState:
     failed_deployments = deployments.Filter(project_id=project, status="FAILED", of_client=True, ended_since=yesterday)
     overview = Overview(
         running_stacks=_tally(stacks.count(tx, project, in_progress), "stacks", status=in_progress),
-        running_triggers=_tally(count_triggers(tx, project, in_progress), "software_triggers", status=in_progress),
+        running_triggers=_tally(
+            count_triggers(tx, project, in_progress, None), "software_triggers", status=in_progress
+        ),
         failed_stacks=_tally(stacks.count(tx, project, failed), "stacks", status=failed),
         failed_triggers=_tally(
-            count_triggers(tx, project, failed, ended_since=yesterday),
+            count_triggers(tx, project, failed, yesterday),
             "software_triggers",
             status=failed,
             ended_since=rows.heat_time(yesterday),
