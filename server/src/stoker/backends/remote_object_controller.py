@@ -210,7 +210,7 @@ def apply(
     """Apply the desired state and record the result. Raises ServiceUnavailable and ServiceRejected."""
     if remote_object.is_removed:
         driver.remove(remote_object)
-        store.write(lambda tx: remote_objects.delete(tx, remote_object))
+        store.write(lambda tx: remote_objects.delete(tx, remote_object.id, remote_object.desired_generation))
     else:
         details = driver.apply(remote_object)
         store.write(lambda tx: record(tx, remote_object, details))

@@ -83,7 +83,7 @@ class Tokens:
             parent_hash=parent_hash,
             methods=methods,
         )
-        identity.add_token(tx, _hash(token), row)
+        identity.add_token(tx, row, hash=_hash(token))
         identity.drop_expired_tokens(tx, tx.now)
         return Issued(token, *_resolve(tx, row))
 

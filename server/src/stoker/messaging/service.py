@@ -98,7 +98,7 @@ class Messaging:
             EntityNotFound(f"there is no queue {name!r:.100} in this project"),
         )
         changed = {key: value for key, value in {**queue.metadata, **values}.items() if value is not msgspec.UNSET}
-        queues.save_metadata(tx, queue.id, limits.check_metadata(changed))
+        queues.update(tx, queue.id, metadata=limits.check_metadata(changed))
         return changed
 
     def post(

@@ -66,7 +66,7 @@ def redeem_token(tx: Tx, keys: Keys, token: str, machine: Machine) -> Redemption
     if server is None:
         if enrollment.uses >= enrollment.limit:
             raise TokenRefused(enrollment, f"All {enrollment.limit} places of the enrollment are taken")
-        servers.count_enrollment_use(tx, enrollment)
+        servers.update_enrollment(tx, enrollment.id, uses=enrollment.uses + 1)
         server = _take_place(tx, enrollment, machine)
     return _give_key(tx, keys, enrollment, server, machine)
 

@@ -102,7 +102,9 @@ class Relays:
         """
         match = _VERSION.match(user_agent)
         self._store.write(
-            lambda tx: servers.record_relay_seen(tx, relay_id, tx.now, agents, match[1] if match else None)
+            lambda tx: servers.update_relay(
+                tx, relay_id, last_seen=tx.now, agents=agents, version=match[1] if match else None
+            )
         )
         self._seen.put(relay_id, time.monotonic())
 

@@ -18,7 +18,7 @@ from stoker.store.tx import Tx
 
 _FIXED = ("project_id", "server_id", "resource_id", "stack_id", "trigger_id", "created_at")
 _DEPLOYMENTS = Repository(Deployment, "deployments", fixed=_FIXED, noun="Software deployment")
-find, get, delete = _DEPLOYMENTS.find, _DEPLOYMENTS.get, _DEPLOYMENTS.delete
+find, get, update, delete = _DEPLOYMENTS.find, _DEPLOYMENTS.get, _DEPLOYMENTS.update, _DEPLOYMENTS.delete
 prime, find_several = _DEPLOYMENTS.prime, _DEPLOYMENTS.find_several
 #: Insert a deployment with its first run, and write the changeable columns of a locked one.
 add, save = partial(_DEPLOYMENTS.add, later=True), partial(_DEPLOYMENTS.save, later=True)
@@ -224,11 +224,6 @@ def may_have_begun(tx: Tx, id: str, *, any_run: bool = False) -> bool:
     """Return whether an agent may have begun the current run of the deployment, or with ``any_run`` an earlier one."""
     statement = _ANY_BEGUN if any_run else _CURRENT_BEGUN
     return tx.execute_fast(statement, {"id": id, "polled_since": polled_since(tx)}) is not None
-
-
-def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
-    """Assign the deployment to a resource."""
-    _DEPLOYMENTS.update(tx, id, stack_id=stack_id, resource_id=resource_id)
 
 
 def disown(tx: Tx, id: str, resource_id: str) -> None:

@@ -183,6 +183,8 @@ delete_credentials_in: Callable[[Tx, str], None] = execute(
 _TOKENS = Repository(Token, "tokens", key=("hash",))
 #: ``for_update`` locks the row of a token, so that it is not revoked until the transaction ends.
 find_token = _TOKENS.find
+#: Insert a token with its ``hash``.
+add_token = _TOKENS.add
 _drop_tokens: Callable[[Tx, Sequence[str]], None] = execute("DELETE FROM tokens WHERE hash @in(hashes)")
 _list_tokens_from: Callable[[Tx, Sequence[str]], list[str]] = column(
     "SELECT hash FROM tokens WHERE parent_hash @in(hashes)"
@@ -190,11 +192,6 @@ _list_tokens_from: Callable[[Tx, Sequence[str]], list[str]] = column(
 drop_tokens_of: Callable[[Tx, str], None] = execute("DELETE FROM tokens WHERE user_id = :user_id")
 #: Delete all tokens that have expired before a time.
 drop_expired_tokens: Callable[[Tx, datetime], None] = execute("DELETE FROM tokens WHERE expires_at < :before")
-
-
-def add_token(tx: Tx, token_hash: str, new: Token) -> None:
-    """Insert a token."""
-    _TOKENS.add(tx, new, hash=token_hash)
 
 
 def drop_token(tx: Tx, token_hash: str) -> None:

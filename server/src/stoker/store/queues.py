@@ -6,10 +6,9 @@ stored.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from stoker.model.embedded import Message, Queue, Subscription
 from stoker.store import rows
@@ -19,6 +18,7 @@ from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 QUEUES = Repository(Queue, "queues")
+update = QUEUES.update
 #: Insert a queue. Return False if the project has a queue with this name, which another transaction may insert.
 add = partial(QUEUES.add, unless_exists=True)
 _NAMED = QUEUES.select("project_id = :project_id AND name = :name")
@@ -35,11 +35,6 @@ _EMPTY = [execute(f"DELETE FROM {table} WHERE queue_id = :queue_id") for table i
 def find(tx: Tx, project_id: str, name: str, *, for_update: bool = False) -> Queue | None:
     """Return the queue, or None; ``for_update`` locks its row."""
     return QUEUES.first(tx, _NAMED, {"project_id": project_id, "name": name}, for_update=for_update)
-
-
-def save_metadata(tx: Tx, id: str, metadata: Mapping[str, Any]) -> None:
-    """Replace the queue's metadata."""
-    QUEUES.update(tx, id, metadata=metadata)
 
 
 def delete(tx: Tx, id: str) -> None:

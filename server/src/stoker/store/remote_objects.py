@@ -87,7 +87,8 @@ find_by_name: Callable[[Tx, str, str], RemoteObject | None] = REMOTE_OBJECTS.fin
 _set_observed: Callable[[Tx, int, str, str], None] = execute(
     "UPDATE remote_objects SET observed_generation = :generation, details = :details WHERE id = :id"
 )
-_delete_removed: Callable[[Tx, str, int], None] = execute(
+#: Delete the row of an object that was removed in the service with this generation, unless it is desired again.
+delete: Callable[[Tx, str, int], None] = execute(
     "DELETE FROM remote_objects WHERE id = :id AND is_removed AND desired_generation = :generation"
 )
 #: Return the objects to be removed: by request, or because no resource, server or deployment owns them any more. A
@@ -184,11 +185,6 @@ def set_observed(tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]
     """Record that the state in ``remote_object`` has been applied, with the driver's ``details``."""
     encrypted = tx.secrets.dump(details, always=bool(details))
     _set_observed(tx, remote_object.desired_generation, encrypted, remote_object.id)
-
-
-def delete(tx: Tx, remote_object: RemoteObject) -> None:
-    """Delete the row of an object that was removed in the service, unless it is desired again."""
-    _delete_removed(tx, remote_object.id, remote_object.desired_generation)
 
 
 def due_polls(tx: Tx, kind: str, limit: int) -> list[Due]:

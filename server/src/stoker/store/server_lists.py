@@ -235,7 +235,9 @@ def _is_selected(selector: Selector, required: Mapping[str, str], labels: str, f
     return selector.matches(Selectable(stored, rows.load(facts) if facts else {}))
 
 
-_put_selector: Callable[[Tx, str, str, dict[str, str], str | None], None] = execute(
+#: Insert or replace the selector of a group resource: (transaction, resource id, project id, labels, text). The group
+#: no longer waits for a stack.
+put_selector: Callable[[Tx, str, str, Mapping[str, str], str | None], None] = execute(
     "INSERT INTO selectors (resource_id, project_id, labels, text) VALUES (:resource, :project, :labels, :text)"
     " ON CONFLICT (resource_id) DO UPDATE SET labels = :labels, text = :text, waits_for = NULL"
 )
@@ -259,11 +261,6 @@ def lock_labels(tx: Tx, project_id: str) -> None:
     If a group and a label are added at the same time, one transaction thereby sees the change of the other.
     """
     tx.advisory_lock(f"labels of {project_id}")
-
-
-def put_selector(tx: Tx, resource_id: str, project_id: str, selector: Selector) -> None:
-    """Insert or replace the selector of a group resource. The group no longer waits for a stack."""
-    _put_selector(tx, resource_id, project_id, dict(selector.labels), selector.text)
 
 
 def selectors_of(tx: Tx, project_id: str) -> list[tuple[str, Selector]]:

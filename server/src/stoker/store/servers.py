@@ -201,6 +201,7 @@ def put_facts(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping
 
 _ENROLLMENTS = Repository(Enrollment, "enrollments", noun="Enrollment")
 add_enrollment, get_enrollment, delete_enrollment = _ENROLLMENTS.add, _ENROLLMENTS.get, _ENROLLMENTS.delete
+update_enrollment = _ENROLLMENTS.update
 #: Return the enrollment with the token of this hash, and lock its row: two agents cannot take its last place.
 enrollment_of_token: Callable[[Tx, str], Enrollment | None] = _ENROLLMENTS.finder(
     "token_hash = :token_hash @for_update"
@@ -216,13 +217,8 @@ drop_expired_enrollments: Callable[[Tx, str, datetime], None] = execute(
 )
 
 
-def count_enrollment_use(tx: Tx, enrollment: Enrollment) -> None:
-    """Count one more machine that has redeemed the token of a locked enrollment."""
-    _ENROLLMENTS.update(tx, enrollment.id, uses=enrollment.uses + 1)
-
-
 _RELAYS = Repository(Relay, "relays", noun="Relay")
-find_relay, get_relay, delete_relay = _RELAYS.find, _RELAYS.get, _RELAYS.delete
+find_relay, get_relay, update_relay, delete_relay = _RELAYS.find, _RELAYS.get, _RELAYS.update, _RELAYS.delete
 find_relay_by_name: Callable[[Tx, str, str], Relay | None] = _RELAYS.finder("project_id = :project_id AND name = :name")
 #: Return the relays of a project, sorted by name.
 list_relays: Callable[[Tx, str], list[Relay]] = _RELAYS.lister("project_id = :project_id ORDER BY name")
@@ -233,11 +229,6 @@ def add_relay(tx: Tx, new: Relay) -> None:
     """Insert a relay. Raises Conflict if another one of the project has its name."""
     if not _RELAYS.add(tx, new, unless_exists=True):
         raise Conflict(f"A relay named {new.name!r} exists already: choose another name, or delete that relay first.")
-
-
-def record_relay_seen(tx: Tx, id: str, at: datetime, agents: int, version: str | None) -> None:
-    """Record the time of the relay's last request, the number of its agents, and its version."""
-    _RELAYS.update(tx, id, last_seen=at, agents=agents, version=version)
 
 
 _GOVERNED = ", ".join(f"servers.{name}" for name in ("project_id", "policy", "name", "stack_id", "stands_for", "agent"))

@@ -53,9 +53,10 @@ list_running: Callable[[Tx, str, str], list[str]] = column(
     "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status = 'IN_PROGRESS'"
     " ORDER BY id"
 )
-_list_of_schedule: Callable[[Tx, str, str, int, int], list[str]] = column(
+#: Return the ids of a schedule's ended triggers, except for a number of the newest ones.
+oldest_beyond: Callable[[Tx, str, str, int], list[str]] = column(
     "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status != 'IN_PROGRESS'"
-    " ORDER BY seq DESC LIMIT :most OFFSET :kept"
+    f" ORDER BY seq DESC LIMIT {2**62} OFFSET :kept"
 )
 
 
@@ -167,11 +168,6 @@ def page(
         "requested_by": requested_by,
     }
     return _TRIGGERS.all(tx, _PAGE, values)
-
-
-def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:
-    """Return the ids of a schedule's ended triggers, except for the newest ``kept`` ones."""
-    return _list_of_schedule(tx, project_id, schedule_id, 2**62, kept)
 
 
 _SCHEDULES = Repository(

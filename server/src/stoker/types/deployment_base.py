@@ -303,7 +303,7 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         deployment = deployment_runs.find_deployment(context, resource)
         if deployment is None or deployment.project_id != context.project_id or deployment.stack_id is not None:
             raise AdoptionFailure("deployment", resource.physical_id)
-        deployments.relink(context.tx, deployment.id, context.stack_id, resource.id)
+        deployments.update(context.tx, deployment.id, stack_id=context.stack_id, resource_id=resource.id)
         return self.check(context, resource)
 
     def exists(self, context: Context, id: str) -> bool:

@@ -90,7 +90,7 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
             server_lists.remove_selector(context.tx, resource.id)
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
     server_lists.lock_labels(context.tx, context.project_id)
-    server_lists.put_selector(context.tx, resource.id, context.project_id, selector)
+    server_lists.put_selector(context.tx, resource.id, context.project_id, selector.labels, selector.text)
     return replace(resource, data={**resource.data, _KEY: foresee(context, resource, properties)})
 
 
