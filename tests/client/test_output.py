@@ -120,6 +120,17 @@ def test_a_narrow_terminal_does_not_break_ids(monkeypatch, width):
     assert "\x1b" not in shown_on_a_terminal(monkeypatch, lambda: emit_list(Output("wide"), rows, tuple(rows[0])))
 
 
+def test_names_are_folded_less_than_other_text(monkeypatch):
+    row = {"name": "web " * 10, "reason": "word " * 20, "note": ""}
+    monkeypatch.setenv("COLUMNS", "45")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    head = shown_on_a_terminal(monkeypatch, lambda: emit_list(Output(), [row], tuple(row))).splitlines()[0]
+
+    assert (head.index("Reason"), "Note" in head) == (27, False)
+
+
 _END = "\a"
 
 
