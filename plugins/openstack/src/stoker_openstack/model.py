@@ -45,9 +45,9 @@ secret                    Barbican's body.
 
 ``observed`` has further keys of Stoker's own: ``stoker:snapshot`` after SNAPSHOT (``snapshot_image_id`` of a server,
 ``backup_id`` of a volume), ``stoker:consoles`` (URL by type), ``stoker:ports`` (the ports of a server by id, with
-their addresses), and ``stoker:adopted_ports`` (the ids of ports without a marker that are deleted with an adopted
-server). The ``arguments`` of DELETE_SNAPSHOT have ``snapshot_image_id`` or ``backup_id``, and those of DELETE
-``snapshot``, if the deletion policy of a server or a volume is Snapshot.
+their addresses), ``stoker:floating_ips`` (the ids of those that a server's networks have), and ``stoker:adopted_ports``
+(the ids of ports without a marker that are deleted with an adopted server). The ``arguments`` of DELETE_SNAPSHOT have
+``snapshot_image_id`` or ``backup_id``, and those of DELETE ``snapshot``, if the deletion policy is Snapshot.
 
 Further keys that resource types write: ``stoker:rebuilds`` of a server is the number of rebuilds that changes of its
 user data require; a driver rebuilds the server if ``observed`` has a lower number (0 if it has none), and then stores

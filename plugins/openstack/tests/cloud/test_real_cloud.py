@@ -164,6 +164,7 @@ def test_a_server_with_ports_of_its_own_a_key_tags_and_a_floating_ip(site, made)
     site.request(CloudKind.SERVER, {**changed, "name": "t-renamed"}, id=server.id)
     after = site.complete(server.id).observed
     assert (after["name"], after["stoker:rebuilds"], list(after["stoker:ports"])) == ("t-renamed", 1, [port["id"]])
+    until(lambda: site.get(floating_ip.id).observed["port_id"] is None)
     site.request(CloudKind.SERVER, changed, CloudAction.CHECK, server.id)
     assert site.complete(server.id).observed["status"] == "ACTIVE"
 

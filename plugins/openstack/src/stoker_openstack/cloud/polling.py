@@ -27,7 +27,7 @@ from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.context import POLL, CloudContext
 from stoker_openstack.cloud.drivers.base import STILL_WAITING, Done, Result
 from stoker_openstack.cloud.drivers.server import list_ports
-from stoker_openstack.cloud.drivers.server_request import has_floating_ips
+from stoker_openstack.cloud.drivers.server_changes import FLOATING_IPS
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.cloud.recorder import AWAITS_CLOUD, Recorder
@@ -163,7 +163,7 @@ class Refresher:
             return
         project_id = self._context.project_of(item)
         kinds = _CHANGED.get(item.kind, ())
-        if item.kind is CloudKind.SERVER and has_floating_ips(item.specification):
+        if FLOATING_IPS in item.observed:  # which Nova shows some seconds later
             kinds = (*kinds, CloudKind.SERVER)
         for kind in kinds:
             if cloud_objects.any_existing(tx, kind, project_id):

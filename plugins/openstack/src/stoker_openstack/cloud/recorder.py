@@ -73,9 +73,10 @@ class Recorder:
         """Complete the action."""
 
         def change(tx: Tx, row: CloudObject) -> CloudObject:
-            self._refresher.request(tx, row)
             generation = row.desired_generation
-            return self._end(row, result.observed, status=Status.COMPLETE, reason="", observed_generation=generation)
+            ended = self._end(row, result.observed, status=Status.COMPLETE, reason="", observed_generation=generation)
+            self._refresher.request(tx, ended)
+            return ended
 
         self._change(item, change)
 

@@ -70,7 +70,6 @@ def _desired_tags(run: Run) -> list[str]:
 
 #: The agents of objects of each kind that has some, as in ``dhcp-agents`` and in ``/agents/<id>/dhcp-networks``.
 _AGENTS = {CloudKind.NETWORK: "dhcp", CloudKind.ROUTER: "l3"}
-_FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 
 
 def _assign_agents(run: Run) -> None:
@@ -89,13 +88,13 @@ def _assign_agents(run: Run) -> None:
         present = {str(agent["id"]) for agent in listed}
         # Neutron refuses a second agent for most routers, so the first one goes before.
         for agent in sorted(present - set(desired)):
-            with suppressing(_CONFLICT, _NOT_FOUND):
+            with suppressing(409, 404):
                 run.client.request(NETWORK, "DELETE", f"/agents/{agent}/{path}/{run.external_id}")
         for agent in (agent for agent in desired if agent not in present):
-            with suppressing(_CONFLICT):
+            with suppressing(409):
                 run.client.request(NETWORK, "POST", f"/agents/{agent}/{path}", {f"{kind}_id": run.external_id})
     except CloudRefused as error:
-        if error.status in (_FORBIDDEN, _NOT_FOUND):
+        if error.status in (403, 404):
             text = f"Property {name} needs existing agents, and the role of an administrator at the cloud"
             raise CloudFailure(f"{text}: {error}", error.kind) from None
         raise

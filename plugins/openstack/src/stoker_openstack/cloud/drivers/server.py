@@ -19,7 +19,7 @@ from stoker_openstack.cloud.drivers.base import (
     await_stable,
     set_tags,
 )
-from stoker_openstack.cloud.drivers.server_changes import REBUILDS
+from stoker_openstack.cloud.drivers.server_changes import FLOATING_IPS, REBUILDS
 from stoker_openstack.cloud.drivers.server_request import (
     ADOPTED_PORTS,
     adopted_ports,
@@ -155,8 +155,10 @@ def _complete(run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:
     """Apply what follows the start of a server; return its representation with Stoker's own keys."""
     if (tags := run.specification.get("tags")) is not None:
         set_tags(run, observed, [str(tag) for tag in tags])
-    server_changes.associate_floating_ips(run)
+    floating_ips = server_changes.associate_floating_ips(run)
     extras = list_ports(run.client, [run.external_id])[run.external_id]
+    if floating_ips or FLOATING_IPS in run.object.observed:
+        extras[FLOATING_IPS] = floating_ips
     types = run.specification.get("stoker:console_types") or ()
     if types:
         extras["stoker:consoles"] = server_changes.console_urls(run, types)

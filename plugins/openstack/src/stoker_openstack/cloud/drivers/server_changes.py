@@ -22,6 +22,8 @@ from stoker_openstack.model import CONSOLES
 _DETACHING = "detaching"
 #: Note: Nova confirms a resize. Note and key of ``observed``: the number of rebuilds for changed user data.
 CONFIRMED, REBUILDS = "confirmed", "stoker:rebuilds"
+#: Key of ``observed``: the ids of the floating IPs that the server's networks have.
+FLOATING_IPS = "stoker:floating_ips"
 #: The first microversion in which a rebuild changes the user data.
 _REBUILD_VERSION = "2.57"
 
@@ -44,16 +46,24 @@ def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
     return False
 
 
-def associate_floating_ips(run: Run) -> None:
-    """Associate the floating IPs of ``networks`` with the server's ports."""
-    if not has_floating_ips(run.specification):
-        return
-    interfaces = _interfaces(run)
+def associate_floating_ips(run: Run) -> list[str]:
+    """Associate the floating IPs of ``networks`` with the server's ports, and free former ones; return their ids."""
+    former: Sequence[str] = run.object.observed.get(FLOATING_IPS) or ()
+    if not former and not has_floating_ips(run.specification):
+        return []
+    interfaces, associated = _interfaces(run), []
     for entry, nic in zip(network_entries(run.specification), nics(run), strict=True):
         interface = next((item for item in interfaces if _is_of(nic, item)), None)
         if entry.get("floating_ip") and interface is not None:
             floating_ip = run.login.resolve("floating_ip", str(entry["floating_ip"]))
             NOUNS["floating_ip"].change(run.client, floating_ip, {"port_id": interface["port_id"]})
+            associated.append(floating_ip)
+    ports = {item["port_id"] for item in interfaces}
+    for id in set(former) - set(associated):
+        present = NOUNS["floating_ip"].find(run.client, id)
+        if present is not None and present["port_id"] in ports:  # otherwise another object has it
+            NOUNS["floating_ip"].change(run.client, id, {"port_id": None})
+    return associated
 
 
 def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
