@@ -58,7 +58,8 @@ def test_a_server_shows_the_floating_ips_of_its_networks(site, cloud):
     server = site.complete(site.request(CloudKind.SERVER, {**SERVER, "networks": networks}))
     assert floating["port_id"] == port["id"]
     until(lambda: "203.0.113.9" in str(site.get(server.id).observed["addresses"]))
-    site.request(CloudKind.SERVER, {**SERVER, "networks": [{"port": port["id"]}]}, id=server.id)
+    changed = {**SERVER, "flavorRef": "m1.large", "networks": [{"port": port["id"]}]}  # a resize, which is polled
+    site.request(CloudKind.SERVER, changed, id=server.id)
     site.complete(server.id)
     assert floating["port_id"] is None
     until(lambda: "203.0.113.9" not in str(site.get(server.id).observed["addresses"]))

@@ -25,7 +25,7 @@ from stoker_openstack.cloud.drivers.base import (
 )
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.orphans import LateObjects
-from stoker_openstack.model import CloudObject
+from stoker_openstack.model import OWN_PREFIX, CloudObject
 from stoker_openstack.store import cloud_objects
 
 if TYPE_CHECKING:
@@ -209,8 +209,11 @@ class Recorder:
         return replace(row, observed=observed, progress=progress, awaits=None, awaited_since=None, **changes)
 
     def _represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return the representation to store: a new one, or without one, the present one."""
-        return row.observed if observed is None else self._context.represent(row.kind, observed)
+        """Return the representation to store: a new one with Stoker's own keys, or without one, the present one."""
+        if observed is None:
+            return row.observed
+        own = {key: value for key, value in row.observed.items() if key.startswith(OWN_PREFIX)}
+        return self._context.represent(row.kind, {**own, **observed})
 
 
 def _without_sent(progress: Mapping[str, Any]) -> dict[str, Any]:
