@@ -114,6 +114,12 @@ def test_an_import_can_be_repeated_after_the_deletion_of_an_incomplete_one(stoke
     assert stoker.heat("DELETE", path).status == 204
     stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "DELETE_COMPLETE")
 
+    used = f"/software_deployments/{data['software_deployments'][0]['id']}"
+    assert stoker.heat("PUT", used, {"status": "IN_PROGRESS"}).status == 200
+    answer = stoker.heat("POST", "/stacks", {"stack_name": "used", "adopt_stack_data": data})
+    assert (answer.status, "exists already" in answer.raw.decode()) == (409, True)
+    assert stoker.heat("DELETE", used).status == 204
+
     path, stack = imported(stoker, data)
     assert stack["stack_status"] == "ADOPT_COMPLETE", stack["stack_status_reason"]
     assert stoker.heat("DELETE", path).status == 204

@@ -125,7 +125,9 @@ def _withdraw_left(tx: Tx, env: ResourceEnv, id: str, project_id: str) -> None:
     left = deployments.find(tx, id, for_update=True)
     if left is None:
         return
-    if left.project_id != project_id or left.stack_id is not None:
+    # Once somebody has used it, it has runs of its own.
+    is_unused = left.is_of_client and left.has_ended and left.run_number == 1
+    if left.project_id != project_id or not is_unused:
         raise Conflict(f"the deployment ({id}) exists already")
     run_end.withdraw(tx, env, left)
 
