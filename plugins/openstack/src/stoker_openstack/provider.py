@@ -54,10 +54,6 @@ def create(site: ProviderSite) -> Provider | None:
 def _offer(context: CloudContext) -> Provider:
     credentials = context.credentials
     delegations = credentials if isinstance(credentials, DelegatedCredentials) else None
-
-    def open_constraints(token: str, project_id: str) -> CloudConstraints:
-        return CloudConstraints(lambda: credentials.open_project(token, project_id))
-
     owner_login = None
     if delegations is not None:
         from stoker_openstack.cloud.owner_login import OwnerLogin  # only with users at a Keystone
@@ -67,7 +63,7 @@ def _offer(context: CloudContext) -> Provider:
         offered={Cloud: OpenStackCloud(context)},
         delegations=delegations,
         owner_login=owner_login,
-        open_constraints=open_constraints,
+        open_constraints=lambda *login: CloudConstraints(partial(credentials.open_project, *login)),
         refuse_missing=adoption.refuse_missing,
         refuse_owned=adoption.refuse_owned,
         imply_dependencies=imply_dependencies,
