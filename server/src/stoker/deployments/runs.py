@@ -12,7 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.model.deployment import OWN_CHANNEL, PREVIEW, Deployment, RunState
-from stoker.model.errors import EntityNotFound, require
+from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Status
 from stoker.store import configs, deployments
 from stoker.store.notifier import deployment_topic
@@ -128,7 +128,9 @@ def describe_progress(percent: int | None, message: str | None) -> str:
 def of_server(tx: Tx, server_id: str, config_id: str, *, for_update: bool = True) -> Deployment:
     """Return the deployment of a run, locked ``for_update``. Raises EntityNotFound if the server has no such run."""
     deployment = deployments.of_run(tx, server_id, config_id, for_update=for_update)
-    return require(deployment, EntityNotFound.of("Run", config_id))
+    if deployment is None:
+        raise EntityNotFound.of("Run", config_id)
+    return deployment
 
 
 def resolve_signal(

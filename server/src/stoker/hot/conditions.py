@@ -18,7 +18,7 @@ from stoker.hot.definition import SETTINGS, Definition, with_setting
 from stoker.hot.flaw import Flaw, Path, dotted_path, flaw
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.words import did_you_mean, kind_of, quote_word
-from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError, require
+from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError
 
 IF = "if"
 #: The parts of a resource's definition in which an ``if`` may occur.
@@ -93,7 +93,9 @@ class Conditions:
         own = _OWN.get(name)
         if own is not None:
             return own(self, argument, place)
-        since = require(_condition_since(name), flaw(path, f"{quote_word(name)} is no condition function"))
+        since = _condition_since(name)
+        if since is None:
+            raise flaw(path, f"{quote_word(name)} is no condition function")
         if self._scope.version < since:
             raise Flaw(
                 f"{dotted_path(path)}: {quote_word(name)} is a condition function only from {since}",

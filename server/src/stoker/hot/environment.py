@@ -19,7 +19,7 @@ from stoker.hot.flaw import Flaw, Path, flaw, list_at, map_at
 from stoker.hot.registry import Registry
 from stoker.hot.text import MAX_ENVIRONMENT, read
 from stoker.hot.words import quote_word
-from stoker.model.errors import Invalid, require
+from stoker.model.errors import Invalid
 
 _SINK_TYPE = "zaqar-queue"
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -190,9 +190,9 @@ def _merge_values(name: str, type_name: str, old: Any, new: Any, strategy: str) 
     """Merge two values of a parameter. Raises Invalid for types that cannot be merged."""
     if strategy == _OVERWRITE:
         return new
-    put = require(
-        _MERGES.get(type_name), Invalid(f"parameter_merge_strategies: {name} is a {type_name}, which cannot be merged")
-    )
+    put = _MERGES.get(type_name)
+    if put is None:
+        raise Invalid(f"parameter_merge_strategies: {name} is a {type_name}, which cannot be merged")
     try:
         first, second = (parameter_values.convert(type_name, value) for value in (old, new))
         return _deep(first, second) if strategy == _DEEP_MERGE and type_name == "json" else put(first, second)

@@ -22,7 +22,7 @@ from stoker.http.contracts import Answer, Body, Count, Id, Query, Whole, operati
 from stoker.http.event_stream import HEADERS
 from stoker.http.hold import Subscription, Waiters, hold
 from stoker.http.request import RequestContext, Response, Streamed, file_response
-from stoker.model.errors import Invalid, StokerError, Unauthorized, require
+from stoker.model.errors import Invalid, StokerError, Unauthorized
 from stoker.servers.agent_bundle import Endpoint
 from stoker.servers.keys import KeyRequest, key_topic
 from stoker.servers.relays import relay_topic
@@ -181,9 +181,9 @@ _KEY = Access(RELAY_KEY)
 @operation(200, bytes, media_type="text/x-python", has_etag=True)
 def script(request: RequestContext, tx: Tx) -> Response:
     """Return the install script of the agent, with the relay's URL and certificates."""
-    relay = require(
-        servers.find_relay(tx, request.relay), Unauthorized("This relay's key is not valid, or has been revoked.")
-    )
+    relay = servers.find_relay(tx, request.relay)
+    if relay is None:
+        raise Unauthorized("This relay's key is not valid, or has been revoked.")
     content = request.app.servers.agent_bundle.script_for(Endpoint(relay.url, relay.ca))
     return file_response(request, content, "text/x-python")
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from stoker.identity.directory import DOMAIN_ID, ROLES
 from stoker.identity.tokens import ADMIN
-from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, require
+from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
 from stoker.model.ids import SITE
 from stoker.model.principal import ApplicationCredential, Principal, Project, User
 from stoker.store import artifacts, identity, servers
@@ -166,12 +166,18 @@ def delete_credential(tx: Tx, user_id: str, id: str) -> None:
 
 def project(tx: Tx, id: str) -> Project:
     """The project with this id. Raises EntityNotFound."""
-    return require(identity.project(tx, id), EntityNotFound(f"Could not find project: {id}."))
+    project = identity.project(tx, id)
+    if project is None:
+        raise EntityNotFound(f"Could not find project: {id}.")
+    return project
 
 
 def user(tx: Tx, id: str) -> User:
     """The user with this id. Raises EntityNotFound."""
-    return require(identity.user(tx, id), EntityNotFound(f"Could not find user: {id}."))
+    user = identity.user(tx, id)
+    if user is None:
+        raise EntityNotFound(f"Could not find user: {id}.")
+    return user
 
 
 def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
@@ -191,10 +197,9 @@ def find_own_project(tx: Tx, ref: str) -> str:
     """
     Return the id of Stoker's own project with this id, or with this name in the default domain. Raises Invalid.
     """
-    project = require(
-        identity.project(tx, ref) or identity.find_project_by_name(tx, ref, DOMAIN_ID),
-        Invalid(f"there is no project {ref!r:.100}: give the id or the name of one (`stoker project list`)"),
-    )
+    project = identity.project(tx, ref) or identity.find_project_by_name(tx, ref, DOMAIN_ID)
+    if project is None:
+        raise Invalid(f"there is no project {ref!r:.100}: give the id or the name of one (`stoker project list`)")
     return project.id
 
 

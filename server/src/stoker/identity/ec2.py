@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from stoker.model.errors import Unauthorized, require
+from stoker.model.errors import Unauthorized
 
 _DIGESTS = {"HmacSHA256": hashlib.sha256, "HmacSHA1": hashlib.sha1}
 _PORT = re.compile(r":\d+$")
@@ -89,10 +89,9 @@ def sign_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, s
 
 
 def _v2(secret: str, request: Request, host: str) -> str:
-    digest = require(
-        _DIGESTS.get(request.params.get("SignatureMethod", "HmacSHA256")),
-        Unauthorized("SignatureMethod must be HmacSHA256 or HmacSHA1"),
-    )
+    digest = _DIGESTS.get(request.params.get("SignatureMethod", "HmacSHA256"))
+    if digest is None:
+        raise Unauthorized("SignatureMethod must be HmacSHA256 or HmacSHA1")
     text = f"{request.verb.upper()}\n{host}\n{request.path}\n{_query(request.params)}"
     return base64.b64encode(hmac.digest(secret.encode(), text.encode("utf-8", "surrogateescape"), digest)).decode()
 

@@ -16,7 +16,7 @@ from stoker.messaging import limits, webhooks
 from stoker.messaging.signed_urls import SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.embedded import Message, Queue, check_write
-from stoker.model.errors import EntityNotFound, Invalid, require
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import queues, rows
 from stoker.store.tx import Tx
 from stoker.work import Work
@@ -93,10 +93,9 @@ class Messaging:
         self, tx: Tx, project_id: str, name: str, values: Mapping[str, Any | msgspec.UnsetType]
     ) -> dict[str, Any]:
         """Set metadata by name; UNSET removes a name. Returns all metadata. Raises EntityNotFound, Invalid."""
-        queue = require(
-            _lock(tx, project_id, name, as_owner=False),
-            EntityNotFound(f"there is no queue {name!r:.100} in this project"),
-        )
+        queue = _lock(tx, project_id, name, as_owner=False)
+        if queue is None:
+            raise EntityNotFound(f"there is no queue {name!r:.100} in this project")
         changed = {key: value for key, value in {**queue.metadata, **values}.items() if value is not msgspec.UNSET}
         queues.update(tx, queue.id, metadata=limits.check_metadata(changed))
         return changed

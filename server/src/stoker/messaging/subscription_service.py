@@ -16,7 +16,7 @@ from stoker import json_values
 from stoker.messaging import limits
 from stoker.messaging.webhook_client import Targets
 from stoker.model.embedded import Queue, Subscription
-from stoker.model.errors import Conflict, EntityNotFound, Invalid, require
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.store import queues
 from stoker.store.tx import Tx
 
@@ -105,10 +105,10 @@ class SubscriptionService:
 
 def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscription:
     """Raises EntityNotFound if the subscription does not exist or has expired."""
-    return require(
-        queues.find_subscription(tx, queue.id, id, for_update=for_update),
-        EntityNotFound(f"there is no subscription {id!r:.100} to the queue {queue.name!r}, or it has ended"),
-    )
+    subscription = queues.find_subscription(tx, queue.id, id, for_update=for_update)
+    if subscription is None:
+        raise EntityNotFound(f"there is no subscription {id!r:.100} to the queue {queue.name!r}, or it has ended")
+    return subscription
 
 
 def _read_request(body: Any, targets: Targets) -> SubscriptionRequest:

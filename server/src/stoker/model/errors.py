@@ -24,19 +24,9 @@ Any other exception that reaches an API is a bug and is reported as one.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypeVar
 
 from stoker.model.audit import Decision
 from stoker.model.secrets import redact
-
-T = TypeVar("T")
-
-
-def require(value: T | None, error: Exception) -> T:
-    """Return a value that must exist. Raises ``error`` for None."""
-    if value is None:
-        raise error
-    return value
 
 
 class StokerError(Exception):

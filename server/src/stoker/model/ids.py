@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 from uuid import UUID
 
-from stoker.model.errors import Invalid, require
+from stoker.model.errors import Invalid
 
 #: In place of a project's id: the whole site.
 SITE = ""
@@ -63,10 +63,9 @@ class Arn:
     @classmethod
     def parse(cls, text: str) -> Arn:
         """Parse an encoded ARN. Raises Invalid if the text is not an ARN of a stack or resource."""
-        match = require(
-            _ARN.fullmatch(text),
-            Invalid(f"{text[:200]!r} is no ARN: arn:openstack:heat::<project>:stacks/<name>/<id> is wanted"),
-        )
+        match = _ARN.fullmatch(text)
+        if match is None:
+            raise Invalid(f"{text[:200]!r} is no ARN: arn:openstack:heat::<project>:stacks/<name>/<id> is wanted")
         resource = match["resource"]
         return cls(
             unquote(match["project"]),

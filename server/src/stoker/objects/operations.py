@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from stoker.model.embedded import TICK, Account, Container, Stored, check_write
-from stoker.model.errors import Conflict, EntityNotFound, require
+from stoker.model.errors import Conflict, EntityNotFound
 from stoker.objects import limits
 from stoker.objects.tempurl import KEY_HEADERS
 from stoker.store import objects, rows
@@ -101,21 +101,27 @@ def lock(tx: Tx, account: str, container: str, *, as_owner: bool = False) -> Con
     Raises EntityNotFound, and WriteRefused if the container belongs to a server or deployment
     (``check_write``).
     """
-    row = require(
-        objects.find_container(tx, account, container, for_update=True), EntityNotFound.of("Container", container)
-    )
+    row = objects.find_container(tx, account, container, for_update=True)
+    if row is None:
+        raise EntityNotFound.of("Container", container)
     check_write(row, as_owner=as_owner)
     return row
 
 
 def find(tx: Tx, account: str, container: str, name: str) -> Stored:
     """Find an object. Raises EntityNotFound."""
-    return require(objects.find(tx, account, container, name), EntityNotFound.of("Object", name))
+    stored = objects.find(tx, account, container, name)
+    if stored is None:
+        raise EntityNotFound.of("Object", name)
+    return stored
 
 
 def read(tx: Tx, account: str, container: str, name: str) -> tuple[Stored, bytes]:
     """Like ``find``, but with the bytes."""
-    return require(objects.whole(tx, account, container, name), EntityNotFound.of("Object", name))
+    whole = objects.whole(tx, account, container, name)
+    if whole is None:
+        raise EntityNotFound.of("Object", name)
+    return whole
 
 
 def _delete(tx: Tx, old: Stored) -> None:
@@ -189,7 +195,10 @@ def change_container(tx: Tx, account: str, name: str, headers: Mapping[str, str]
 
 def container(tx: Tx, account: str, name: str) -> Container:
     """The container. Raises EntityNotFound."""
-    return require(objects.find_container(tx, account, name), EntityNotFound.of("Container", name))
+    row = objects.find_container(tx, account, name)
+    if row is None:
+        raise EntityNotFound.of("Container", name)
+    return row
 
 
 def delete_container(tx: Tx, account: str, name: str) -> None:

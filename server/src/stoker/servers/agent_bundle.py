@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from stoker.model.errors import Unavailable, require
+from stoker.model.errors import Unavailable
 
 #: The programs that can download the install script.
 Download = Literal["python3", "curl", "wget"]
@@ -94,10 +94,9 @@ class AgentBundle:
     @cached_property
     def version(self) -> str:
         """The version of the program. Raises Unavailable."""
-        match = require(
-            re.search(r'^__version__ = "(.+)"$', _installer().with_name("__init__.py").read_text(), re.MULTILINE),
-            Unavailable("cannot provide the agent: the package stoker_agent names no version"),
-        )
+        match = re.search(r'^__version__ = "(.+)"$', _installer().with_name("__init__.py").read_text(), re.MULTILINE)
+        if match is None:
+            raise Unavailable("cannot provide the agent: the package stoker_agent names no version")
         return match.group(1)
 
     @cached_property

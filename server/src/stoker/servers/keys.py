@@ -26,7 +26,7 @@ from typing import Any
 import structlog
 
 from stoker.bounded_dict import BoundedDict
-from stoker.model.errors import ApprovalPending, Unauthorized, require
+from stoker.model.errors import ApprovalPending, Unauthorized
 from stoker.model.server import AgentAccess, Server
 from stoker.store import documents, servers
 from stoker.store.notifier import ALL
@@ -123,7 +123,9 @@ class Keys:
 
         Raises Unauthorized if the server does not exist.
         """
-        server = require(servers.find(tx, server_id, for_update=True), Unauthorized(_WRONG))
+        server = servers.find(tx, server_id, for_update=True)
+        if server is None:
+            raise Unauthorized(_WRONG)
         generation = server.key_generation + 1
         servers.change(tx, server_id, key_generation=generation)
         tx.notify(key_topic(server_id))

@@ -21,7 +21,7 @@ from typing import Any
 import structlog
 
 from stoker.background_thread import BackgroundThread
-from stoker.model.errors import Invalid, Unauthorized, Unavailable, require
+from stoker.model.errors import Invalid, Unauthorized, Unavailable
 from stoker.model.server import Server
 from stoker.store import servers
 from stoker.store.open import Store
@@ -207,9 +207,9 @@ def store_facts(tx: Tx, server_id: str, facts: Mapping[str, Any]) -> None:
     Raises Invalid for facts that are nested too deeply or have an invalid name.
     """
     _check(facts)
-    server = require(
-        servers.find(tx, server_id, for_update=True), Unauthorized("This key is not valid, or has been revoked.")
-    )
+    server = servers.find(tx, server_id, for_update=True)
+    if server is None:
+        raise Unauthorized("This key is not valid, or has been revoked.")
     before = servers.find_facts(tx, server_id)
     if before is not None and before.facts == facts:
         return

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from stoker.model.errors import Invalid, Unauthorized, require
+from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.server import AgentAccess, Enrollment, Kind, Machine, NameSource, Server
 from stoker.servers.enrollment import check_name, hash_token
 from stoker.servers.keys import Keys
@@ -57,7 +57,9 @@ def redeem_token(tx: Tx, keys: Keys, token: str, machine: Machine) -> Redemption
     installation on the same machine gets a new key of the same server if it has the present one; else it is another
     machine.
     """
-    enrollment = require(servers.enrollment_of_token(tx, hash_token(token)), Unauthorized(_WRONG))
+    enrollment = servers.enrollment_of_token(tx, hash_token(token))
+    if enrollment is None:
+        raise Unauthorized(_WRONG)
     if enrollment.expires_at <= tx.now:
         raise TokenRefused(enrollment, "The enrollment has expired")
     server = _find_proven(tx, keys, enrollment, machine)
@@ -82,7 +84,10 @@ def _find_proven(tx: Tx, keys: Keys, enrollment: Enrollment, machine: Machine) -
 def _take_place(tx: Tx, enrollment: Enrollment, machine: Machine) -> Server:
     if enrollment.server_id is None:
         return _create_server(tx, enrollment, machine)
-    return require(servers.find(tx, enrollment.server_id, for_update=True), Unauthorized(_WRONG))
+    server = servers.find(tx, enrollment.server_id, for_update=True)
+    if server is None:
+        raise Unauthorized(_WRONG)
+    return server
 
 
 def _give_key(tx: Tx, keys: Keys, enrollment: Enrollment, server: Server, machine: Machine) -> Redemption:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stoker import hot
-from stoker.model.errors import EntityNotFound, StokerError, require
+from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import LiveScope, StackSession
@@ -75,7 +75,9 @@ def all_values(tx: Tx, engine: Engine, stack: Stack) -> list[dict[str, Any]]:
 
 def one_value(tx: Tx, engine: Engine, stack: Stack, name: str) -> dict[str, Any]:
     """Return one output with its value or error. Raises EntityNotFound."""
-    output = require(stack.outputs.get(name), EntityNotFound(f"Specified output key {name} not found."))
+    output = stack.outputs.get(name)
+    if output is None:
+        raise EntityNotFound(f"Specified output key {name} not found.")
     return _value(name, output, LiveScope(StackSession(tx, engine, stack)))
 
 

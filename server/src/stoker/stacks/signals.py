@@ -15,7 +15,7 @@ from stoker.json_values import decode
 from stoker.model.audit import Decision, Outcome
 from stoker.model.deployment import Deployment, Owner
 from stoker.model.embedded import Message
-from stoker.model.errors import Invalid, NotSupported, require
+from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name
 from stoker.model.stack import RUN_COUNT, Action, Resource, Stack
 from stoker.objects import operations
@@ -117,7 +117,9 @@ def unset_hook(tx: Tx, engine: Engine, stack: Stack, name: str, hook: str) -> No
     session = lock_stack(tx, engine, stack.id)
     # Resources of a stack being deleted are no longer current.
     paused = (resource for resource in resources.of_stack(tx, stack.id) if resource.name == name and resource.hook)
-    resource = require(next(paused, None) or session.resources.find(name), no_resource(name, session.stack))
+    resource = next(paused, None) or session.resources.find(name)
+    if resource is None:
+        raise no_resource(name, session.stack)
     clear_hook(session, resource, hook)
     commit(session)
 

@@ -303,7 +303,7 @@ class Repository(Generic[T]):
 
         Raises EntityNotFound if there is none, or if it belongs to another project than ``project_id``.
         """
-        return require_entity(self.find(tx, id, for_update=for_update), self._noun, id, project_id)
+        return require(self.find(tx, id, for_update=for_update), self._noun, id, project_id)
 
     def prime(self, tx: Tx, ids: Iterable[str]) -> None:
         """
@@ -365,7 +365,7 @@ class Repository(Generic[T]):
         tx.execute_fast(self._delete, dict(zip(self._key, key, strict=True)))
 
 
-def require_entity(entity: T | None, noun: str, id: str, project_id: str | None = None) -> T:
+def require(entity: T | None, noun: str, id: str, project_id: str | None = None) -> T:
     """
     Return an object that was found. ``project_id`` is the project that it must belong to; None: any project.
 

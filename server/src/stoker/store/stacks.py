@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stoker.model.errors import EntityNotFound, StackExists, require
+from stoker.model.errors import EntityNotFound, StackExists
 from stoker.model.stack import Snapshot, Source, Stack, Status
 from stoker.store.notifier import project_topic
 from stoker.store.query import change, column, execute, scalar
-from stoker.store.repository import Repository, require_entity
+from stoker.store.repository import Repository, require
 from stoker.store.tx import Tx
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
 
     Raises EntityNotFound if it does not exist, or belongs to another project than ``project_id``.
     """
-    return require_entity(find(tx, id, for_update=for_update), "Stack", id, project_id)
+    return require(find(tx, id, for_update=for_update), "Stack", id, project_id)
 
 
 def save(tx: Tx, changed: Stack) -> None:
@@ -235,4 +235,7 @@ delete_snapshot: Callable[[Tx, str], None] = execute("DELETE FROM snapshots WHER
 
 def get_snapshot(tx: Tx, stack_id: str, id: str) -> Snapshot:
     """Return the snapshot. Raises EntityNotFound if the stack has no such snapshot."""
-    return require(_SNAPSHOTS.find(tx, stack_id, id), EntityNotFound.of("Snapshot", id))
+    snapshot = _SNAPSHOTS.find(tx, stack_id, id)
+    if snapshot is None:
+        raise EntityNotFound.of("Snapshot", id)
+    return snapshot

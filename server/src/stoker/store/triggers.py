@@ -14,7 +14,7 @@ from stoker.store import rows, targets
 from stoker.store.connection import UniqueViolation
 from stoker.store.notifier import project_topic, trigger_topic
 from stoker.store.query import column, execute, scalar
-from stoker.store.repository import Repository, require_entity
+from stoker.store.repository import Repository, require
 from stoker.store.tx import Tx
 
 #: All columns except for the config, which is large.
@@ -77,7 +77,7 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
 
     Raises EntityNotFound if it does not exist, or belongs to another project than ``project_id``.
     """
-    return require_entity(find(tx, id, for_update=for_update), "Software trigger", id, project_id)
+    return require(find(tx, id, for_update=for_update), "Software trigger", id, project_id)
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Trigger | None:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.hot.words import list_few
-from stoker.model.errors import StackValidationFailed, require
+from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Action, Resource, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.properties import Property
@@ -204,7 +204,9 @@ class GroupType(NestedType):
 
         Raises ResourceFailure if it does neither.
         """
-        stack = require(nested_stacks.find(context, resource.physical_id), ResourceFailure("the nested stack is gone"))
+        stack = nested_stacks.find(context, resource.physical_id)
+        if stack is None:
+            raise ResourceFailure("the nested stack is gone")
         has_failed = stack.status is Status.FAILED
         inside = nested_stacks.list_resources(context, resource) if has_failed else ()
         if rollout.stage is Stage.BACK:

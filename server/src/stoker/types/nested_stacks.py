@@ -19,7 +19,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from stoker.hot import Definition, Environment, select
-from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError, require
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.model.ids import Arn
 from stoker.model.stack import Action, Resource, Source, Stack, Status
 from stoker.resources.base import (
@@ -301,7 +301,9 @@ def began_status(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:
 
 def is_complete(context: Context, id: str | None) -> bool:
     """Return whether the nested stack's operation is complete. Raises NestedFailure."""
-    stack = require(find(context, id), ResourceFailure("the nested stack is gone"))
+    stack = find(context, id)
+    if stack is None:
+        raise ResourceFailure("the nested stack is gone")
     if stack.status is Status.FAILED:
         raise NestedFailure(*get_failure(stack))
     return stack.status is Status.COMPLETE

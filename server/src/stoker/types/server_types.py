@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments.server_runs import release_server
-from stoker.model.errors import require
 from stoker.model.server import Kind, Server, ServerOwner
 from stoker.model.stack import Resource
 from stoker.resources.base import (
@@ -41,7 +40,9 @@ NO_PROVIDER = (
 
 def require_compute(context: Context) -> Compute:
     """Return the local provider. Raises ResourceFailure if there is none."""
-    return require(context.env.compute, ResourceFailure(NO_PROVIDER))
+    if context.env.compute is None:
+        raise ResourceFailure(NO_PROVIDER)
+    return context.env.compute
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:

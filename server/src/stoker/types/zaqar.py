@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from stoker.messaging import Messaging
 from stoker.model.embedded import Queue, belongs_to_agents
-from stoker.model.errors import WriteRefused, require
+from stoker.model.errors import WriteRefused
 from stoker.model.stack import Resource
 from stoker.policy.authorizer import audit_refused_writes
 from stoker.resources.base import (
@@ -32,10 +32,12 @@ _NAME = 64
 
 def messaging_of(context: Context) -> Messaging:
     """Return the embedded messaging service. Raises ResourceFailure if the service is external or disabled."""
-    return require(
-        context.env.platform.messaging,
-        ResourceFailure("OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"),
-    )
+    messaging = context.env.platform.messaging
+    if messaging is None:
+        raise ResourceFailure(
+            "OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"
+        )
+    return messaging
 
 
 class ZaqarQueue(ResourceType):

@@ -17,7 +17,7 @@ from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response, client_address, file_response
 from stoker.model.artifact import ArtifactKind
 from stoker.model.audit import Decision, Outcome
-from stoker.model.errors import EntityNotFound, Unauthorized, require
+from stoker.model.errors import EntityNotFound, Unauthorized
 from stoker.model.server import AgentAccess, Machine
 from stoker.servers import enrollment
 from stoker.servers.keys import key_topic
@@ -143,9 +143,9 @@ def leave(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
     The server is deleted unless a stack owns or represents it.
     """
-    server = require(
-        servers.find(tx, request.server, for_update=True), Unauthorized("This key is not valid, or has been revoked.")
-    )
+    server = servers.find(tx, request.server, for_update=True)
+    if server is None:
+        raise Unauthorized("This key is not valid, or has been revoked.")
     server_runs.release_server(tx, request.app.work, server.id, server.name)
     status = _DELETED if enrollment.leave(tx, server) else _LEFT
     audit_trail.record_agent(tx, server, "leave", "The agent was removed from its machine")
@@ -170,8 +170,7 @@ def hook(request: RequestContext, tx: Tx) -> Response:
     digest = request.path["sha256"]
     server = servers.find(tx, request.server)
     project = server.project_id if server is not None else ""
-    artifact = require(
-        artifacts.find_by_digest(tx, ArtifactKind.HOOK, project, digest),
-        EntityNotFound(f"The server's project has no stored hook with the SHA-256 {digest}."),
-    )
+    artifact = artifacts.find_by_digest(tx, ArtifactKind.HOOK, project, digest)
+    if artifact is None:
+        raise EntityNotFound(f"The server's project has no stored hook with the SHA-256 {digest}.")
     return file_response(request, artifacts.content(tx, artifact.id), "application/octet-stream")

@@ -28,7 +28,7 @@ from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response
 from stoker.model.audit import Outcome
 from stoker.model.deployment import CheckState
-from stoker.model.errors import Unauthorized, require
+from stoker.model.errors import Unauthorized
 from stoker.model.server import CUSTOM, LABELS
 from stoker.servers import presence
 from stoker.store import servers
@@ -107,7 +107,9 @@ class DocumentRefusal(Body):
 @operation(204)
 def refuse_document(request: RequestContext, tx: Tx, body: DocumentRefusal) -> None:
     """Record the refusal in the audit log, and publish the document again to replace the refused one."""
-    server = require(servers.find(tx, request.server), Unauthorized("This key is not valid, or has been revoked."))
+    server = servers.find(tx, request.server)
+    if server is None:
+        raise Unauthorized("This key is not valid, or has been revoked.")
     action, reason = f"take a document from {body.source or '?'}", f"The agent refused a document: {body.reason or ''}"
     audit_trail.record_agent(tx, server, action, reason, Outcome.REFUSED)
     publishing.publish_again(tx, request.app.engine, server.id)

@@ -17,7 +17,7 @@ from stoker.http.cfn.serialize import Refused, answer
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext, Response, client_address, without_credentials
 from stoker.http.threads import HANDLERS
-from stoker.model.errors import EntityNotFound, StokerError, require
+from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.ids import Arn
 from stoker.model.stack import Resource, Stack, is_suspended
 from stoker.stacks.engine import Engine
@@ -40,7 +40,9 @@ def act(request: RequestContext) -> Response:
     """
     params = params_of(request)
     signed = authenticate(request, params)
-    name = require(params.get("Action"), Refused(400, "MissingAction", "the parameter Action is missing"))
+    name = params.get("Action")
+    if name is None:
+        raise Refused(400, "MissingAction", "the parameter Action is missing")
     if name not in ACTIONS:
         raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
     roles, do = ACTIONS[name]
@@ -130,7 +132,10 @@ def _find_stack(tx: Tx, project: str, ref: str) -> Stack:
 
 def _of_physical(tx: Tx, project: str, physical: str) -> Stack:
     resource = resources.anywhere(tx, physical, project)
-    return require(stacks.find(tx, resource.stack_id) if resource else None, EntityNotFound.of("Resource", physical))
+    stack = stacks.find(tx, resource.stack_id) if resource else None
+    if stack is None:
+        raise EntityNotFound.of("Resource", physical)
+    return stack
 
 
 def _resource(stack: Stack, resource: Resource) -> dict[str, Any]:

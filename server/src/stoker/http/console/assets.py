@@ -7,7 +7,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from stoker.http.request import RequestContext, Response
-from stoker.model.errors import EntityNotFound, require
+from stoker.model.errors import EntityNotFound
 
 _MEDIA_TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 #: Names contain a hash of the content.
@@ -23,10 +23,9 @@ class Asset(NamedTuple):
 
 async def show(request: RequestContext) -> Response:
     """Return a file in the best content coding that the client accepts. Raises EntityNotFound."""
-    asset = require(
-        load().get(request.path["asset_name"]),
-        EntityNotFound("The file is not part of this version of the console: reload the page"),
-    )
+    asset = load().get(request.path["asset_name"])
+    if asset is None:
+        raise EntityNotFound("The file is not part of this version of the console: reload the page")
     accepted = {part.partition(";")[0].strip() for part in request.raw.headers.get("accept-encoding", "").split(",")}
     coding = next((name for name in asset.variants if name in accepted), "")
     headers = {**_CACHED, "Content-Encoding": coding} if coding else _CACHED

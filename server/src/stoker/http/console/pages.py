@@ -25,7 +25,7 @@ from stoker.http.contracts import Answer, Time, operation
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_NAME
 from stoker.model.audit import Outcome
-from stoker.model.errors import Conflict, Forbidden, TooManyRequests, Unauthorized, require
+from stoker.model.errors import Conflict, Forbidden, TooManyRequests, Unauthorized
 from stoker.model.principal import Principal
 from stoker.store import identity, rows
 
@@ -198,7 +198,9 @@ def enter(request: RequestContext) -> Response:
     if not sessions.may_log_in(request.raw, form.get("csrf", "")):
         raise Unauthorized("The page has expired: open the link again")
     address = client_address(request.raw, request.app.settings)
-    code = require(sessions.read_code(form.get("code", ""), store.clock.now()), Unauthorized(_CODE_REFUSED))
+    code = sessions.read_code(form.get("code", ""), store.clock.now())
+    if code is None:
+        raise Unauthorized(_CODE_REFUSED)
     session = sessions.create(code.token)
     principal = sessions.principal_of(session)
     _refuse_other_user(request, principal)

@@ -14,7 +14,7 @@ from stoker.http.contracts import Body, LongText, Query, Whole, operation
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import LiveDeployment, StackResource
 from stoker.http.request import RequestContext, Response
-from stoker.model.errors import EntityNotFound, Invalid, require
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.stack import Action, Resource, Stack, Status
 from stoker.resources.base import TakesSignals
 from stoker.stacks import operations, signals
@@ -78,7 +78,9 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a resource with its attributes."""
     name = request.path["resource_name"]
     stack = stack_lookup.stack(tx, request)
-    resource = require(resources.shown(tx, stack.id, name), no_resource(name, stack))
+    resource = resources.shown(tx, stack.id, name)
+    if resource is None:
+        raise no_resource(name, stack)
     return {
         "resource": serializers.resource(
             resource,
@@ -178,7 +180,9 @@ def _authorized_stack(tx: Tx, request: RequestContext) -> tuple[Stack, Resource]
     name = request.path["resource_name"]
     try:
         stack = stack_lookup.stack(tx, request)
-        resource = require(signals.find_target(tx, stack, name, request.caller.resource), no_resource(name, stack))
+        resource = signals.find_target(tx, stack, name, request.caller.resource)
+        if resource is None:
+            raise no_resource(name, stack)
     except EntityNotFound:
         request.require_resource(None)
         raise

@@ -11,7 +11,7 @@ from stoker.http import audit_trail
 from stoker.http.contracts import Answer, Body, Id, Name, Time, fill, operation
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext, Response
-from stoker.model.errors import Conflict, Invalid, require
+from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Action, Snapshot, Stack, Status
 from stoker.stacks import export, operations
 from stoker.stacks.engine import Engine
@@ -146,7 +146,9 @@ def act(request: RequestContext, tx: Tx, body: _StackAction) -> Response:
     names = list(body)
     if len(names) != 1:
         raise Invalid(f"one action is needed, not {len(names)}: {', '.join(_ACTIONS)}")
-    do = require(_ACTIONS.get(names[0]), Invalid(f"Invalid action {names[0]}: known are {', '.join(_ACTIONS)}"))
+    do = _ACTIONS.get(names[0])
+    if do is None:
+        raise Invalid(f"Invalid action {names[0]}: known are {', '.join(_ACTIONS)}")
     stack = stack_lookup.root_stack(tx, request)
     audit_trail.record(tx, request, f"{names[0]} stack" if names[0] in _PLAIN else "cancel stack")
     return Response(200, b"null", operation_header(do(tx, request.app.engine, stack.id)))

@@ -14,7 +14,7 @@ from stoker.http.api import warning_headers
 from stoker.http.contracts import Absent, Answer, Id, Query, described, operation
 from stoker.http.heat.stack_requests import TEMPLATE_EXAMPLE, ValidationBody, open_constraints
 from stoker.http.request import RequestContext, Response
-from stoker.model.errors import EntityNotFound, Invalid, require
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.resources.base import ResourceType
 from stoker.resources.properties import Kind, Property
 from stoker.stacks.templates.validation import describe_template
@@ -251,9 +251,10 @@ def validate(request: RequestContext, body: ValidationBody, query: ValidationQue
 
 def _kind(request: RequestContext) -> ResourceType:
     name = request.path["type_name"]
-    return require(
-        request.app.engine.types.get(name), EntityNotFound(f"The Resource Type ({name}) could not be found.")
-    )
+    kind = request.app.engine.types.get(name)
+    if kind is None:
+        raise EntityNotFound(f"The Resource Type ({name}) could not be found.")
+    return kind
 
 
 def _property(schema: Property) -> PropertySchema:

@@ -15,7 +15,7 @@ from stoker.http.request import RequestContext
 from stoker.json_values import parse_boolean
 from stoker.messaging import limits
 from stoker.model.embedded import Message, Queue, check_read, check_write
-from stoker.model.errors import EntityNotFound, Invalid, require
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import queues
 from stoker.store.tx import Tx
 
@@ -45,18 +45,20 @@ def writable_queue(request: RequestContext, tx: Tx, *, for_update: bool = False)
     return queue
 
 
-def require_queue(request: RequestContext, queue: Queue | None) -> Queue:
+def require(request: RequestContext, queue: Queue | None) -> Queue:
     """Return the queue. Raises EntityNotFound if there is none."""
-    return require(queue, EntityNotFound(f"there is no queue {queue_name(request)!r} in this project"))
+    if queue is None:
+        raise EntityNotFound(f"there is no queue {queue_name(request)!r} in this project")
+    return queue
 
 
 def client_id(request: RequestContext) -> str:
     """
     Return the UUID by which a client recognizes its own messages. Raises Invalid if the header is missing or malformed.
     """
-    text = require(
-        request.raw.headers.get("client-id"), Invalid("the header Client-ID is required: a UUID of your own choice")
-    )
+    text = request.raw.headers.get("client-id")
+    if text is None:
+        raise Invalid("the header Client-ID is required: a UUID of your own choice")
     try:
         return str(uuid.UUID(text))
     except ValueError:
@@ -66,7 +68,10 @@ def client_id(request: RequestContext) -> str:
 def flag(request: RequestContext, name: str) -> bool:
     """Return a boolean of the query, in the words that Zaqar accepts. Raises Invalid."""
     word = request.query.get(name, "")
-    return require(parse_boolean(word or "no"), Invalid(f"{name} must be true or false, not {word!r:.100}"))
+    meaning = parse_boolean(word or "no")
+    if meaning is None:
+        raise Invalid(f"{name} must be true or false, not {word!r:.100}")
+    return meaning
 
 
 def page_size(request: RequestContext, name: str = "limit") -> int:

@@ -156,7 +156,7 @@ def create_subscription(request: RequestContext, body: dict[str, Any]) -> Respon
 
 @operation(200)
 def show_subscription(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    queue = params.require_queue(request, params.find_queue(request, tx))
+    queue = params.require(request, params.find_queue(request, tx))
     subscription = subscription_service.find(tx, queue, request.path["subscription_id"])
     return _serialize_subscription(tx, subscription, queue.name)
 
@@ -168,7 +168,7 @@ def change_subscription(request: RequestContext, body: dict[str, Any]) -> Respon
     service.check(body)
 
     def do(tx: Tx) -> None:
-        queue = params.require_queue(request, params.writable_queue(request, tx, for_update=True))
+        queue = params.require(request, params.writable_queue(request, tx, for_update=True))
         service.change(tx, queue, request.path["subscription_id"], body)
 
     request.write(do)

@@ -25,7 +25,7 @@ from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.http.contracts import Answer, Body, Count, Id, LongText, Text, Time, fill, operation
 from stoker.http.request import RequestContext
 from stoker.model.artifact import Artifact, ArtifactKind
-from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, RequestLimitExceeded, require
+from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, RequestLimitExceeded
 from stoker.model.ids import SITE
 from stoker.store import artifacts
 from stoker.store.tx import Tx, check_limit
@@ -218,10 +218,10 @@ def _add(
 def _find(tx: Tx, request: RequestContext, kind: ArtifactKind) -> Artifact:
     """Return the artifact of the path, which the project can read. Raises EntityNotFound."""
     name, version = request.path[f"{'hook' if kind is ArtifactKind.HOOK else 'entry'}_name"], request.path["number"]
-    return require(
-        artifacts.find(tx, kind, request.project, name, _version_of(request) or 0),
-        EntityNotFound(f"There is no {_NOUNS[kind]} {name}/{version}."),
-    )
+    artifact = artifacts.find(tx, kind, request.project, name, _version_of(request) or 0)
+    if artifact is None:
+        raise EntityNotFound(f"There is no {_NOUNS[kind]} {name}/{version}.")
+    return artifact
 
 
 def _find_shipped(request: RequestContext) -> str | None:

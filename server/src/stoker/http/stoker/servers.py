@@ -28,7 +28,7 @@ from stoker.http.contracts import (
 )
 from stoker.http.request import RequestContext, Response
 from stoker.model import selectors
-from stoker.model.errors import EntityNotFound, require
+from stoker.model.errors import EntityNotFound
 from stoker.model.server import FactsSummary, Kind, Server, change_labels, with_labels
 from stoker.policy import authorizer, rules, windows
 from stoker.policy.authorizer import AuthorizationRequest
@@ -288,10 +288,10 @@ def select_ids(request: RequestContext, tx: Tx, query: ServerFilter) -> Collecti
 
 def find_locked(tx: Tx, request: RequestContext) -> Server:
     """Return the server of the path, and lock its row. Raises EntityNotFound."""
-    return require(
-        servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True),
-        EntityNotFound.of("Server", request.path["server"]),
-    )
+    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
+    if server is None:
+        raise EntityNotFound.of("Server", request.path["server"])
+    return server
 
 
 def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:

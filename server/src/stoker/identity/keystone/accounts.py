@@ -11,7 +11,6 @@ from keystoneauth1.session import Session
 
 from stoker.failures import CircuitBreaker, ServiceRejected
 from stoker.identity.stack_users import ROLE
-from stoker.model.errors import require
 from stoker.service_client import ServiceClient
 
 _SETTINGS = "see the entry of clouds.yaml that stack_domain_cloud names"
@@ -107,12 +106,12 @@ class Accounts:
             return self._role
 
     def _there(self, kind: str, name: str, **like: str) -> str:
-        return require(
-            self._find(kind, name, **like),
-            ServiceRejected(
+        id = self._find(kind, name, **like)
+        if id is None:
+            raise ServiceRejected(
                 f"Keystone has another one of the {kind} with the name {name} in the domain of stacks' users", 409
-            ),
-        )
+            )
+        return id
 
     def _find(self, kind: str, name: str, **like: str) -> str | None:
         query = urlencode({"name": name, "domain_id": self.domain_id})

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from stoker import hot
 from stoker.hot import ALL_ATTRIBUTES, select
-from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, require
+from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError
 from stoker.model.stack import Action, Event, Phase, Resource, Stack, Status
 from stoker.resources.base import Context, NoSuchAttribute, ResourceType
 from stoker.stacks.engine import Engine
@@ -381,10 +381,9 @@ class LiveScope:
 
     def facade(self, part: str) -> Any:
         """Return a part of the parent's resource that the stack implements. Raises StackValidationFailed."""
-        resource = require(
-            self._session.facade,
-            StackValidationFailed("resource_facade is for nested templates: this stack is in no other."),
-        )
+        resource = self._session.facade
+        if resource is None:
+            raise StackValidationFailed("resource_facade is for nested templates: this stack is in no other.")
         return resource.metadata if part == "metadata" else resource.definition.get(part)
 
 
