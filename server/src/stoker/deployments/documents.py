@@ -147,7 +147,7 @@ class Documents:
         #: read the number before the transaction that loads a document for ``cache``.
         self.epoch = 0
         #: Server id → newest notified revision. A slow reader must not overwrite a newer document with an older one.
-        self._notified_revisions: BoundedDict[str, int] = BoundedDict(100_000)
+        self._notified_revisions: OrderedDict[str, int] = OrderedDict()
         #: Resource id → id of the server that the resource represents. The pair never changes.
         self._servers: BoundedDict[str, str] = BoundedDict(_RESOURCES)
         store.notifier.subscribe(self._on_notification, SERVERS)
@@ -290,7 +290,10 @@ class Documents:
                         document.is_outdated = True
                 elif server_id in self._kept:
                     self._drop(server_id)
-                self._notified_revisions.put(server_id, max(revision, self._notified_revisions.get(server_id, 0)))
+                self._notified_revisions[server_id] = max(revision, self._notified_revisions.get(server_id, 0))
+                self._notified_revisions.move_to_end(server_id)
+                if len(self._notified_revisions) > 100_000:
+                    self._notified_revisions.popitem(last=False)
 
 
 def _agent_form(with_modes: bool) -> str:
