@@ -253,7 +253,7 @@ class _StartLimit:
             run = run_of(target)
             if target["status"] != "IN_PROGRESS" or run.get("delivered_time") or run.get("end_time"):
                 continue
-            reason = client.deployments.show(str(target.get("deployment_id")))["status_reason"] or FOR_AGENT
+            reason = run.get("status_reason") or FOR_AGENT
             if reason == FOR_AGENT:
                 status = statuses[target["server_id"]]
                 reason = "the agent is busy or has stopped" if status == "ONLINE" else status

@@ -142,13 +142,10 @@ class Deployment(RunFields, frozen=True, kw_only=True):
 
     @property
     def run(self) -> Run:
-        """The current run. Until it ends, it has no result: the deployment still has that of the previous run."""
+        """The current run. Until it ends, it has no outputs: the deployment still has those of the previous run."""
         fields = {name: getattr(self, name) for name in RunFields.__struct_fields__}
-        if self.ended_at is None:
-            fields |= {"status_reason": None, "output_values": {}}
-        else:
-            kept = {name: value for name, value in self.output_values.items() if name not in LOGGED}
-            fields["output_values"] = kept
+        outputs = {} if self.ended_at is None else self.output_values
+        fields["output_values"] = {name: value for name, value in outputs.items() if name not in LOGGED}
         return Run(deployment_id=self.id, number=self.run_number, queued_at=self.queued_at or self.created_at, **fields)
 
     @property
