@@ -81,6 +81,7 @@ REFUSED = [
     ("check shop --server web1", "give one of STACK, --server and --label"),
     ("drift list --state odd", "'odd' is not one of"),
     ("drift repair", "give deployments, --stack or --server, or --all"),
+    ("server show web\udcff", r"'web\udcff' is not UTF-8 text"),
     ("user grant ann", "give either --project PROJECT and --role ROLE, or --system"),
 ]
 

@@ -45,6 +45,7 @@ def exit_code(problem: Exception) -> int:
 
 _CODES = (
     (BadInput, USAGE),
+    (UnicodeEncodeError, USAGE),
     (NotFound, NOT_FOUND),
     (Refused, REFUSED),
     (Unreachable, UNREACHABLE),

@@ -253,6 +253,8 @@ def _report_failure(problem: Exception, *, debug: bool) -> int:
 def _sentence(problem: Exception) -> str:
     if isinstance(problem, ClientError):
         return str(problem)
+    if isinstance(problem, UnicodeEncodeError):  # bytes of the command line
+        return f"{problem.object!r:.100} is not UTF-8 text"
     text = " ".join(str(problem).split())
     return f"unexpected {type(problem).__name__}: {text} (`stoker --debug …` shows where)"
 
