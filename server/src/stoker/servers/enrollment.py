@@ -23,6 +23,8 @@ from stoker.store.tx import Tx
 TOKEN_LIFE = timedelta(hours=24)
 #: Expired enrollments are listed for this time.
 _LISTED = timedelta(days=30)
+#: Characters of paths, and of the command line's patterns for names.
+_REFUSED = frozenset("/*?[")
 
 
 def enroll(
@@ -209,6 +211,6 @@ def _issue(
 
 
 def check_name(name: str) -> None:
-    """Raises Invalid if a server cannot have this name."""
-    if not 0 < len(name) < 256 or not name.isprintable() or "/" in name or name != name.strip():
-        raise Invalid("a server's name must be 1 to 255 printable characters without '/' and without spaces around it")
+    """Raises Invalid if a server cannot have this name. One such as ``web*`` would be a pattern for names."""
+    if not 0 < len(name) < 256 or not name.isprintable() or not _REFUSED.isdisjoint(name) or name != name.strip():
+        raise Invalid("a server's name must be 1 to 255 printable characters, none of / * ? [, without spaces around")
