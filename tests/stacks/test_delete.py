@@ -193,3 +193,23 @@ def test_a_deployment_that_its_client_deletes_is_undone_first(heat, machine, own
 def test_a_client_may_give_up_the_undo(heat, own):
     remove(heat, own, force=True)
     assert now(heat, own) is None
+
+
+@pytest.mark.parametrize("ran_before", [False, True])
+@pytest.mark.parametrize("option", [SCRIPT, True])
+def test_another_config_after_a_failed_undo_ends_the_removal(heat, machine, option, ran_before):
+    group = "file" if option is True else "script"
+    started = begin(heat.store, "job", server=machine, group=group, options={"undo": option})
+    heat.report(started)
+    remove(heat, started)
+    heat.report(now(heat, started), deploy_status_code=1)
+
+    other, _ = heat.store.write(lambda tx: new_config(tx, started.project_id, group="script", config="true"))
+    if ran_before:  # then the server gets a copy
+        heat.store.write(lambda tx: deployments.record_past_config(tx, machine, other.id))
+    failed, changes = now(heat, started), {"config_id": other.id, "status": "IN_PROGRESS"}
+    heat.store.write(lambda tx: service.change(tx, heat.engine.env, failed, changes, "ann"))
+    run = now(heat, started)
+    assert (run.mode, run.action, run.config_id == other.id) == (None, "UPDATE", not ran_before)
+    heat.report(run)
+    assert now(heat, started).status == "COMPLETE"

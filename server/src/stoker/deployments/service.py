@@ -70,8 +70,9 @@ def restart_run(
     tx: Tx, env: DeploymentEnv, before: Deployment, requested_by: str | None, wanted: Deployment | None = None
 ) -> Deployment:
     """Start another run of the same config, or of config and inputs of ``wanted``. Raises DeploymentRefused."""
-    run = plan_rerun(tx, env, wanted or before, requested_by)
-    return _start(tx, env, run, before, output_values=(wanted or before).output_values)
+    wanted = wanted or before
+    run = plan_rerun(tx, env, wanted, requested_by)
+    return _start(tx, env, run, before, output_values=wanted.output_values, removing=wanted.removing)
 
 
 def run_config(
@@ -383,8 +384,11 @@ def _change_status(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deplo
 def _start_changed(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
     if wanted.config_id != before.config_id:
         config = configs.get(tx, wanted.config_id, wanted.project_id)
-        # The new config itself determines how results return.
-        return run_config(tx, env, replace(wanted, signal_transport=None), config, requested_by, before)
+        # The new config itself determines how results return, and takes the place of an undo.
+        wanted = replace(wanted, signal_transport=None, mode=None, removing=False)
+        if before.removing and wanted.action == before.action:
+            wanted = replace(wanted, action=Action.UPDATE.value)
+        return run_config(tx, env, wanted, config, requested_by, before)
     if before.status is None:
         config = configs.get(tx, wanted.config_id, wanted.project_id)
         return _start_first(tx, authorize(tx, env, wanted, config, requested_by), requested_by)
