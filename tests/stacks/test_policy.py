@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stoker.deployments import server_runs
+from stoker.deployments import server_runs, service
 from stoker.deployments.run_end import DEADLINE
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
@@ -394,6 +394,26 @@ def test_a_run_waits_for_its_window_and_then_begins(heat, clock):
     assert heat.settled(stack.id).status == "COMPLETE"
     clock.until(heat.work, "2026-05-02T05:00")
     assert authorizer.WINDOW_JOB not in heat.work.kinds(), "no run is held"
+
+
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_an_undo_that_waited_for_its_window_waits_no_longer_than_its_limit_for_the_agent(heat, clock, is_retried):
+    """A lost server must not block a deletion for ever."""
+    add(heat, {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 600}]})
+    clock.until(heat.work, "2026-05-02T03:00")
+    own = begin(heat, options={"undo": "#!/bin/sh", "undo_timeout": 3600})
+    heat.report(own)
+    clock.until(heat.work, "2026-05-02T13:00")
+    heat.store.write(lambda tx: service.remove(tx, heat.engine.env, deployments.get(tx, own.id), "anna"))
+    if is_retried:
+        heat.store.write(lambda tx: servers.change(tx, ID, policy=None))
+        heat.report(heat.read(deployments.get, own.id), deploy_status_code=1)
+        failed = heat.read(deployments.get, own.id)
+        heat.store.write(lambda tx: service.run_again(tx, heat.engine.env, failed, "anna"))
+    clock.until(heat.work, "2026-05-03T02:59")
+    assert heat.read(deployments.get, own.id).status == ("FAILED" if is_retried else "IN_PROGRESS")
+    clock.until(heat.work, "2026-05-03T03:01")
+    assert heat.read(deployments.get, own.id).status == "FAILED"
 
 
 @pytest.mark.parametrize(

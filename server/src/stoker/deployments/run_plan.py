@@ -215,6 +215,7 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
         signal_transport=deployment.signal_transport,
         timeout=timeout,
         requested_by=requested_by,
+        limits_queue=undoes(config, deployment.mode),
         mode=deployment.mode,
         checks=None,
     )
@@ -305,6 +306,12 @@ def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> U
 def requests_undo(content: Content) -> bool:
     """Return whether a deployment of the content is undone at its removal."""
     return content.group != COMPONENT and read_undo(content.options) is not None
+
+
+def undoes(config: Config, mode: str | None) -> bool:
+    """Return whether a run of a derived config, in this mode, is an undo."""
+    option = _option(config)
+    return mode == UNDO or (isinstance(option, str) and option == config.config)
 
 
 def describe_failure(tx: Tx, deployment: Deployment) -> str:

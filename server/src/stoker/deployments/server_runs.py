@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from stoker.deployments import owners, run_end, service
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_end import DEADLINE, cancel_deadline, seconds_of, set_deadline
-from stoker.deployments.run_plan import WAITING
+from stoker.deployments.run_plan import WAITING, undoes
 from stoker.model.deployment import INTERRUPTED
 from stoker.model.errors import StokerError, Unavailable
 from stoker.model.server import Server
@@ -66,8 +66,9 @@ def _start_deadline(tx: Tx, work: Work, released: Changed) -> None:
     """Set the deadline of a released run: the timeout begins when the run may begin."""
     config = configs.find(tx, released.config_id) if released.awaited else None
     seconds = seconds_of(config.inputs) if config else None
-    if seconds is not None:
-        set_deadline(tx, work, released.deployment_id, released.config_id, seconds)
+    if config is not None and seconds is not None:
+        limits_queue = undoes(config, released.mode)
+        set_deadline(tx, work, released.deployment_id, released.config_id, seconds, limits_queue=limits_queue)
 
 
 def release_server(tx: Tx, work: Work, server_id: str, name: str) -> None:

@@ -31,7 +31,7 @@ _WAITING = sql(
     " WHERE stacks.root_id = :root AND deployments.held_by = 'WINDOW' AND deployments.status = 'IN_PROGRESS'"
     " GROUP BY deployments.server_id"
 )
-_CHANGED = "RETURNING id, config_id, status, signal_transport"
+_CHANGED = "RETURNING id, config_id, status, signal_transport, mode"
 _UPDATE_REASONS = sql(f"UPDATE deployments SET {_NEW_REASON} WHERE {_HELD_BACK} {_CHANGED}")
 _HOLD_BACK = sql(
     "UPDATE deployments SET held_by = 'WINDOW', status_reason = :reason, state = 'PENDING_WINDOW'"
@@ -68,6 +68,8 @@ class Changed:
     config_id: str
     #: Whether a report of its end is expected. False if a client manages the deployment's status itself.
     awaited: bool
+    #: What the run does instead of applying its config: PREVIEW, UNDO or None.
+    mode: str | None
 
 
 def waiting_deployments(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
@@ -104,6 +106,6 @@ def release(tx: Tx, server_id: str, reason: str) -> list[Changed]:
 
 
 def _changed(tx: Tx, row: Any) -> Changed:
-    id, config_id, status, signal_transport = row
+    id, config_id, status, signal_transport, mode = row
     forget(tx, id)
-    return Changed(id, config_id, status == "IN_PROGRESS" and signal_transport is not None)
+    return Changed(id, config_id, status == "IN_PROGRESS" and signal_transport is not None, mode)
