@@ -128,3 +128,21 @@ print(failures[:3])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+def test_sets_have_the_same_order_in_every_process():
+    """Otherwise an update that changes nothing would run deployments again."""
+    script = """
+from stoker.hot.functions import yaql
+from stoker.hot.scope import Budget
+
+class Scope:
+    budget = Budget()
+
+data = {f"key{number}": number for number in range(20)}
+print(yaql.Yaql().evaluate({"expression": "$.data.keys()", "data": data}, Scope()))
+"""
+    command = [sys.executable, "-c", script]
+    first, second = (subprocess.run(command, capture_output=True, text=True, timeout=120, check=True) for _ in "12")
+    assert "key19" in first.stdout
+    assert second.stdout == first.stdout

@@ -75,6 +75,9 @@ class _Child:
 
     def __init__(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("STOKER_")}
+        # Every child gives a set, such as the keys of a map, in the same order; otherwise an update without a change
+        # would run deployments again.
+        environment["PYTHONHASHSEED"] = "0"
         self._process = subprocess.Popen(
             _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
         )
