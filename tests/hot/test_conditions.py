@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,6 +51,8 @@ def value(said: Any, conditions: dict[str, Any] | None = None, **more: Any) -> A
         ({"contains": ["b", {"get_param": "list"}]}, True),
         ({"yaql": {"expression": "$.data = 'prod'", "data": {"get_param": "kind"}}}, True),
         ({"equals": [{"not": "yes"}, False]}, True),
+        ({"equals": [{"if": ["yes", "prod", "test"]}, {"get_param": "kind"}]}, True),
+        ({"equals": [["a", {"if": ["no", "b"]}], ["a"]]}, True),
     ],
 )
 def test_conditions_are_true_or_false(said: Any, holds: bool) -> None:
@@ -149,6 +152,8 @@ def test_a_removed_resource_cannot_be_referenced() -> None:
         ({"conditions": {"a": 1}}, "not a number"),
         ({"resources": {"a": {"type": "x", "properties": {"p": {"if": "x"}}}}}, '"if" needs a list'),
         ({"resources": {"a": {"type": "x", "properties": {"p": {"if": ["nobody", 1, 2]}}}}}, "nobody"),
+        ({"outputs": {"o": {"value": {"if": [True, [{"if": 5}], 1]}}}}, r'outputs.o.value.if.1..0.: "if" needs a list'),
+        ({"conditions": {"a": {"equals": [[{"if": {}}], 1]}}}, r'conditions.a.equals.0..0.: "if" needs a list'),
         ({"resources": {"a": {"type": "x", "condition": "nobody"}}}, "nobody"),
         ({"resources": {"a": {"type": "x", "properties": {"if": [True, [1], {}]}}}}, "must be a map, not a list"),
     ],
@@ -179,12 +184,13 @@ def test_conditions_need_version_newton() -> None:
         decided("2016-10-14", conditions={"a": {"contains": ["a", ["a"]]}})
 
 
-def test_conditions_on_an_unknown_parameter_are_unknown() -> None:
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: {"kind": [value]}])
+def test_conditions_on_an_unknown_parameter_are_unknown(wrap: Callable[[Any], Any]) -> None:
     template = hot.parse(
         {
             "heat_template_version": "2018-08-31",
             "parameters": PARAMETERS,
-            "conditions": {"prod": {"equals": [{"get_param": "kind"}, "prod"]}},
+            "conditions": {"prod": {"equals": [wrap({"get_param": "kind"}), wrap("prod")]}},
             "resources": {"a": {"type": "x", "condition": "prod", "properties": {"p": {"if": ["prod", 1, 2]}}}},
         }
     )

@@ -101,6 +101,27 @@ def test_an_invalid_property_is_reported_in_heats_wording(heat, resource, words)
     assert caught.value.message.startswith(f"Property error: {words.replace(': : ', ': ')}")
 
 
+@pytest.mark.parametrize("condition", [True, {"equals": [{"get_param": "mistaken"}, 1]}])
+def test_a_reference_to_what_is_mistaken_itself_is_no_other_mistake(heat, condition):
+    uses = [{"get_attr": ["wrong", "value"]}, {"get_resource": "wrong"}, {"get_param": "mistaken"}]
+    said = template(
+        {
+            "wrong": {**define("OS::Heat::Value", value=1), "depend_on": "user"},
+            "user": {**define("OS::Heat::Value", value=uses), "depends_on": "wrong", "condition": "asked"},
+        },
+        parameters={"mistaken": {"type": "text"}},
+        conditions={"asked": condition},
+        outputs={"all": {"value": {"if": ["asked", uses, None]}}},
+    )
+    with pytest.raises(StackValidationFailed) as caught:
+        heat.create(said)
+    assert caught.value.message.splitlines() == [
+        "parameters.mistaken.type: Invalid type (text)",
+        "resources.wrong.depend_on: Invalid keyword(s) inside a resource definition: depend_on; did you mean"
+        ' "depends_on"?',
+    ]
+
+
 def test_a_single_kind_of_error_keeps_its_class(heat):
     said = template({}, parameters={"a": {"type": "string"}, "b": {"type": "string"}})
     with pytest.raises(UserParameterMissing) as caught:

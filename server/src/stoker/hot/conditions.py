@@ -13,10 +13,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from stoker.hot import functions
-from stoker.hot.calls import evaluate, is_literal
+from stoker.hot.calls import check_if, evaluate, is_literal
 from stoker.hot.definition import SETTINGS, Definition, with_setting
 from stoker.hot.flaw import Flaw, Path, dotted_path, flaw
-from stoker.hot.scope import UNKNOWN, Scope
+from stoker.hot.scope import UNKNOWN, Scope, weigh
 from stoker.hot.words import did_you_mean, kind_of, quote_word
 from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError
 
@@ -116,7 +116,7 @@ class Conditions:
             if name in functions.call_names() and _condition_since(name) is None:
                 raise flaw(path, f"{quote_word(name)} cannot be used in a condition: conditions see parameters only")
         try:
-            return evaluate(expression, self._scope)
+            return evaluate(choose_branches(expression, self, path), self._scope)
         except StokerError as error:
             raise Flaw(f"{dotted_path(path)}: {error.message}", path, type(error)) from None
 
@@ -124,7 +124,7 @@ class Conditions:
         if not isinstance(argument, list) or len(argument) != 2:
             raise flaw(path, '"equals" needs a list of two values')
         first, second = (self._value(operand, (*path, i)) for i, operand in enumerate(argument))
-        return UNKNOWN if first is UNKNOWN or second is UNKNOWN else first == second
+        return UNKNOWN if weigh([first, second])[1] else first == second
 
     def negation(self, argument: Any, path: Path) -> Any:
         is_true = self.holds(argument, path)
@@ -183,6 +183,8 @@ def _choose_within(entries: Iterable[tuple[Any, Any]], conditions: Conditions, p
 
 
 def _branch(argument: Any, conditions: Conditions, path: Path) -> Any:
+    # Those in conditions, and in the branches of others, have not been checked yet.
+    check_if(argument, conditions.version, path[:-1])
     is_true = conditions.holds(argument[0], (*path, 0))
     if is_true is UNKNOWN:
         return UNKNOWN

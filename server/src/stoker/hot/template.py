@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -61,6 +61,8 @@ class Template(Struct, frozen=True, dict=True):
     document: dict[str, Any] = field(default_factory=dict)
     #: Problems that do not prevent a stack.
     warnings: tuple[Flaw, ...] = ()
+    #: The names of resources and parameters whose definition is wrong: a reference to them is no other mistake.
+    invalid: frozenset[str] = frozenset()
 
     @cached_property
     def requirements(self) -> Mapping[str, frozenset[str]]:
@@ -82,7 +84,7 @@ def parse(
     if VERSION_KEY not in document and (syntax := syntaxes.declared_by(document)):
         collector.to_source_path = syntax.source_path
     with _collecting(collector):
-        template = _check(*_build(document, collector), files, collector)
+        template = _check(_build(document, collector), files, collector)
     return _sorted_if_valid(template, collector, is_own=flaws is None)
 
 
@@ -103,7 +105,7 @@ def decide(
         return template
     collector = Flaws(template.document) if flaws is None else flaws
     with _collecting(collector):  # with an undecided condition, later checks are meaningless
-        scope = _Parameters(template.version, parameters, budget or Budget())
+        scope = _Parameters(template.version, parameters, budget or Budget(), template.invalid)
         Conditions(template.conditions, replace(scope, are_unknown=True)).check_all()
         conditions = Conditions(template.conditions, scope)
         decided = replace(
@@ -112,7 +114,7 @@ def decide(
             outputs={name: _decide_output(output, conditions) for name, output in template.outputs.items()},
             conditions={},
         )
-        decided = _check(decided, decided.resources, decided.parameters, files, collector)
+        decided = _check(decided, files, collector)
     return _sorted_if_valid(decided, collector, is_own=flaws is None)
 
 
@@ -181,10 +183,14 @@ class _Parameters(Struct):
     version: str
     parameters: Values
     budget: Budget
+    #: The names of parameters whose values are UNKNOWN, because their definition is wrong.
+    invalid: frozenset[str]
     #: Whether all values are UNKNOWN.
     are_unknown: bool = False
 
     def parameter(self, name: str) -> Any:
+        if name in self.invalid:
+            return UNKNOWN
         try:
             value = self.parameters[name]
         except KeyError:
@@ -202,8 +208,7 @@ def order(template: Template) -> tuple[str, ...]:
     return sort_requirements(template.requirements)
 
 
-def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection[str], Collection[str]]:
-    """Build the template. Also returns the names of all resources and parameters, including invalid ones."""
+def _build(document: dict[str, Any], flaws: Flaws) -> Template:
     version = _version(document)
     hot = _in_words_of_today(document, version, flaws)
     sections = {name: _section(hot, name, flaws) for name in ("parameters", "resources", "outputs", "conditions")}
@@ -220,7 +225,8 @@ def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection
     for name, raw in sections["outputs"].items():
         with flaws.collect():
             outputs[name] = _output(name, raw, version, warnings)
-    template = Template(
+    invalid = (sections["resources"].keys() - resources) | (sections["parameters"].keys() - parameters)
+    return Template(
         version=version,
         description=scalar_text(hot.get("description"), ("description",), "No description"),
         parameters=parameters,
@@ -230,8 +236,8 @@ def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection
         conditions=sections["conditions"],
         document=document,
         warnings=tuple(warnings),
+        invalid=frozenset(invalid),
     )
-    return template, sections["resources"], sections["parameters"]
 
 
 def _section(sections: dict[str, Any], name: str, flaws: Flaws) -> dict[str, Any]:
@@ -294,14 +300,9 @@ def _output(name: str, raw: Any, version: str, warnings: list[Flaw]) -> OutputDe
     return OutputDefinition(name, data["value"], description, data.get("condition"))
 
 
-def _check(
-    template: Template,
-    resources: Collection[str],
-    parameters: Collection[str],
-    files: Mapping[str, str] | None,
-    flaws: Flaws,
-) -> Template:
-    """Check all calls, which may refer to these names. Return the template with the flaws of its outputs."""
+def _check(template: Template, files: Mapping[str, str] | None, flaws: Flaws) -> Template:
+    """Check all calls. Return the template with the flaws of its outputs."""
+    resources, parameters = template.resources.keys() | template.invalid, template.parameters.keys() | template.invalid
     for name in template.resources:
         if name in parameters:
             flaws.add(flaw(("resources", name), "a parameter has the same name"))
