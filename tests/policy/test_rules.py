@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import Invalid
 from stoker.policy.rules import PROJECT, STACK, Policy, SiteDefaults, Target, Tree, admits, decide, read
-from stoker.policy.windows import Window, find_closing, find_opening
+from stoker.policy.windows import Window, find_change, find_closing, find_opening
 from stoker.work.cron import Cron
 
 NIGHT = {"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"}
@@ -248,9 +248,12 @@ _TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda whe
 def test_openings_and_closings_are_consistent(windows: list[Window], now: datetime) -> None:
     opening = find_opening(windows, now)
     if opening is None:
-        closing = find_closing(windows, now)
+        closing, change = find_closing(windows, now), find_change(windows, now)
+        assert change is not None
+        assert change > now
+        assert find_opening(windows, change - timedelta(microseconds=1)) is None
         if closing is not None:
-            assert closing > now
+            assert change == closing
             assert find_opening(windows, closing - timedelta(microseconds=1)) is None
             assert find_opening(windows, closing) is not None
     else:

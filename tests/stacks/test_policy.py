@@ -465,6 +465,17 @@ def test_a_closing_window_holds_undelivered_runs_again(heat, clock):
     assert DEADLINE in heat.work.kinds()
 
 
+def test_many_adjoining_windows_hold_undelivered_runs_when_the_last_one_closes(heat, clock):
+    morning = {"maintenance_windows": [{"cron": "*/5 2-11 * * *", "minutes": 5}]}
+    clock.until(heat.work, "2026-05-02T02:01")
+    stack = heat.create(waiting(morning), options=PATIENT)
+    id = heat.resources(stack)["server"].physical_id
+    clock.until(heat.work, "2026-05-02T11:59")
+    assert len(heat.to_run(id)) == 1
+    clock.until(heat.work, "2026-05-02T12:00")
+    assert (heat.to_run(id), heat.deployments()[0].status_reason) == ([], WAITS.replace("05-02", "05-03"))
+
+
 def test_a_changed_policy_applies_at_once(heat, clock):
     resources = {"config": config(), "server": governed(), "d": deployment()}
     stack = heat.create(template(resources))

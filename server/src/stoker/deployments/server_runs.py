@@ -45,8 +45,8 @@ def reevaluate(tx: Tx, work: Work, server_id: str) -> None:
         for run in changed:
             _start_deadline(tx, work, run)
         is_untold = bool(server_windows) and held_runs.has_untold(tx, server_id, server.project_id)
-        closing = windows.find_closing(server_windows, tx.now) if is_untold else None
-        authorizer.schedule_check(tx, work, server_id, closing)
+        check_at = windows.find_change(server_windows, tx.now) if is_untold else None
+        authorizer.schedule_check(tx, work, server_id, check_at)
     else:
         reason = authorizer.waiting_reason(server.name, opening)
         changed = held_runs.hold_back(tx, server_id, server.project_id, reason)

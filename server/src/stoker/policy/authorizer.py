@@ -164,7 +164,7 @@ class DeploymentAuthorizer:
         if not own_windows or not runs or request.is_preview:
             return Admission(admitted=admitted)
         opening = windows.find_opening(own_windows, tx.now)
-        schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(own_windows, tx.now))
+        schedule_check(tx, self.work, request.server_id, windows.find_change(own_windows, tx.now))
         if opening is None:
             return Admission(admitted=admitted)
         return Admission(admitted, WINDOW, waiting_reason(server.name, opening))

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from stoker.work.cron import Cron
 
-#: Number of adjoining windows after which a chain of windows counts as never closing.
+#: Number of adjoining windows after which a chain of windows is shown as never closing.
 _CHAINED = 60
 
 
@@ -29,7 +29,16 @@ def find_opening(windows: Sequence[Window], now: datetime) -> datetime | None:
 
 def find_closing(windows: Sequence[Window], now: datetime) -> datetime | None:
     """Return when the current chain of adjoining windows ends; None if none is open or the chain never ends."""
-    return _find_closing(tuple(windows), _minute(now))
+    end, goes_on = _follow_chain(tuple(windows), _minute(now))
+    return None if goes_on else end
+
+
+def find_change(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """
+    Return until when the state of the windows is certain: their next opening, or the end of the current chain, of which
+    a long one is known in part. None: there are no windows.
+    """
+    return find_opening(windows, now) or _follow_chain(tuple(windows), _minute(now))[0]
 
 
 def list_periods(windows: Sequence[Window], begin: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
@@ -61,13 +70,14 @@ def _find_opening(windows: tuple[Window, ...], now: datetime) -> datetime | None
 
 
 @lru_cache(maxsize=4096)
-def _find_closing(windows: tuple[Window, ...], now: datetime) -> datetime | None:
+def _follow_chain(windows: tuple[Window, ...], now: datetime) -> tuple[datetime | None, bool]:
+    """Return the end of the first windows of the current chain, or None, and whether the chain goes on after them."""
     end, until = None, _until(windows, now)
     for _ in range(_CHAINED):
         if until is None:
-            return end
+            break
         end, until = until, _until(windows, until)
-    return None
+    return end, until is not None
 
 
 def _until(windows: Sequence[Window], now: datetime) -> datetime | None:
