@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -13,7 +14,9 @@ import tomllib
 
 import pytest
 import yaml
+from click import ClickException
 
+from stoker.commands import login, reported_as_click_errors
 from support import forked
 from support.ports import free_port
 from support.server import STOKER, Served, served
@@ -75,6 +78,21 @@ def test_the_first_start_writes_a_login_for_all_clients(tmp_path):
         assert stoker.login().status == 201  # the one `stoker env` prints
         assert stoker.login(OS_PASSWORD="wrong").status == 401
         assert "Only this machine can reach it" in stoker.output
+
+
+def test_a_login_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path, monkeypatch):
+    path = tmp_path / "admin.json"
+    old = login.store(path, auth_url="http://a.test", password="p")
+
+    def fsync(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(ClickException) as caught, reported_as_click_errors():
+        login.store(path, auth_url="http://b.test", password="p")
+    assert caught.value.message == f"No space left on device: {path}"
+    assert login.read(path) == old
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_new_password_for_the_administrator_ends_the_old_one(tmp_path):

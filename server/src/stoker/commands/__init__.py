@@ -22,4 +22,5 @@ def reported_as_click_errors() -> Iterator[None]:
     except StokerError as error:
         raise click.ClickException(error.message) from None
     except OSError as error:
-        raise click.ClickException(f"{error.strerror}: {error.filename}") from None
+        reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        raise click.ClickException(reason) from None
