@@ -285,6 +285,40 @@ def test_a_failed_remediation_is_tried_again_after_the_pause_or_by_a_user(heat, 
     assert checked.report("IN_SYNC").drifted_at is None
 
 
+@pytest.mark.parametrize("is_slow", [False, True])
+@pytest.mark.parametrize("is_retry", [False, True])
+def test_enforcement_goes_on_after_a_users_repair_that_fails(heat, clock, is_retry, is_slow):
+    checked = create(heat, check_interval=60, enforce=True)
+    checked.report("DRIFTED")
+    checked.complete(deploy_status_code=int(is_retry))
+    if is_retry:
+        heat.store.write(lambda tx: repetition.retry(tx, heat.engine, checked.deployment, "ann"))
+    else:
+        checked.report("DRIFTED")
+        heat.store.write(lambda tx: drift.repair(tx, heat.engine.env, checked.deployment, "ann"))
+    if is_slow:
+        clock.until(heat.work, "2026-05-01 12:10")
+    checked.complete(deploy_status_code=1)
+    assert checked.check.state is CheckState.UNKNOWN
+    clock.until(heat.work, "2026-05-01 12:20")
+    assert [requested_by for requested_by, _ in checked.runs()] == [None, "enforce", "ann", "enforce"]
+    assert (checked.deployment.status, checked.check.state) == ("IN_PROGRESS", CheckState.DRIFTED)
+
+
+def test_enforcement_goes_on_after_a_users_repair_that_a_suspension_cancelled(heat, clock):
+    checked = create(heat, check_interval=60, enforce=True)
+    checked.report("DRIFTED")
+    checked.complete()
+    checked.report("DRIFTED")
+    heat.store.write(lambda tx: drift.repair(tx, heat.engine.env, checked.deployment, "ann"))
+    heat.visit(checked.stack, Action.SUSPEND)
+    assert checked.deployment.status == "FAILED"
+    clock.until(heat.work, "2026-05-01 12:10")
+    heat.visit(checked.stack, Action.RESUME)
+    assert heat.work.step(REMEDIATE) == 1
+    assert [requested_by for requested_by, _ in checked.runs()] == [None, "enforce", "ann", "enforce"]
+
+
 def test_a_remediation_waits_for_the_maintenance_window(heat, clock):
     checked = create(heat, check_interval=60, enforce=True)
     set_policy(heat, NIGHT)

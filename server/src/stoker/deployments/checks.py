@@ -44,7 +44,7 @@ def configure(tx: Tx, work: Work, deployment: Deployment, settings: CheckSetting
 def resume(tx: Tx, work: Work, deployment: Deployment) -> None:
     """Continue to remediate drift after the stack of the deployment was suspended."""
     check = checks.find(tx, deployment.id)
-    if check is not None and check.enforce and check.state is CheckState.DRIFTED:
+    if check is not None and check.enforce and check.drifted_at is not None:
         defer_remediation(tx, work, deployment.id)
 
 

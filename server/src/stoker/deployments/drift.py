@@ -85,7 +85,7 @@ def remediate(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     check = checks.find(tx, deployment.id) if deployment else None
     if deployment is None or check is None or not check.enforce:
         return
-    if check.state is not CheckState.DRIFTED:
+    if check.state is not CheckState.DRIFTED and not _awaits_repair(deployment, check):
         return  # another run has started since: the check after it decides
     checks.save(tx, _enforce(tx, env, deployment, check))
 
@@ -102,6 +102,15 @@ def repair(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str
     if _is_suspended(tx, deployment):
         raise Conflict(f"The deployment ({deployment.id}) is suspended: resume its stack first.")
     return service.run_again(tx, env, deployment, requested_by)
+
+
+def _awaits_repair(deployment: Deployment, check: Check) -> bool:
+    """
+    Return whether a user's run of what has drifted has not succeeded: no check follows a run that fails. A run of the
+    stack, which fails its resource, is repeated by the stack.
+    """
+    is_of_user = deployment.requested_by is not None
+    return check.drifted_at is not None and is_of_user and deployment.status != Status.COMPLETE
 
 
 def _record(tx: Tx, before: Check, report: CheckReport) -> Check:
