@@ -9,6 +9,7 @@ from stoker.deployments.run_end import DEADLINE
 from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
 from stoker.store import audit, servers
+from stoker.triggers import creation
 from support import query
 from support.fleet import COMPONENT
 from support.templates import server, template
@@ -99,3 +100,25 @@ def test_a_held_run_can_be_cancelled(fleet, clock):
     assert fleet.cancel(trigger).status == "CANCELLED"
     clock.until(fleet.world.work, "2026-05-02T01:10")
     assert fleet.world.to_run(one.id) == []
+
+
+@pytest.mark.parametrize("is_retry", [False, True])
+def test_a_run_that_requires_a_window_fails_on_a_server_that_has_lost_it(fleet, clock, is_retry):
+    one, two = fleet.servers(2)
+    for each in (one, two):
+        govern(fleet, each.id, {"maintenance_windows": [{"cron": "0 1 * * *", "minutes": 30}]})
+    trigger = fleet.trigger_on(one, two, require_window=True, max_concurrent=1)
+    if is_retry:
+        fleet.cancel(trigger)
+    govern(fleet, two.id, None)
+    if is_retry:
+        cancelled, engine = fleet.now(trigger), fleet.world.engine
+        trigger = fleet.world.store.write(
+            lambda tx: creation.retry(tx, engine, cancelled, only_failed=True, requested_by="ann")
+        )
+    clock.until(fleet.world.work, "2026-05-02T01:00")
+    fleet.end(*fleet.running(trigger))
+    waited, lost = fleet.targets(trigger)
+    assert (waited.status, lost.status) == ("COMPLETE", "FAILED")
+    assert lost.status_reason == f"require_window: server {two.name} has no maintenance window any more"
+    assert fleet.world.to_run(two.id) == []

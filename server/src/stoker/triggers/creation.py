@@ -13,7 +13,6 @@ from stoker.model.config import UNGROUPED, Content, find_delivered_hook, needed_
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound, Invalid, StokerError
 from stoker.model.stack import Stack
 from stoker.model.trigger import Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
-from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
@@ -205,7 +204,7 @@ def _list_missing_hooks(project_id: str, resolved: ResolvedTrigger) -> Iterator[
 
 def _check_windows(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
-    without = [server.name for server, _ in resolved.targets if not rules.read(server.policy or {}).windows]
+    without = [server.name for server, _ in resolved.targets if not lifecycle.has_windows(server)]
     if without:
         names = list_few(without, 3)
         raise Invalid(

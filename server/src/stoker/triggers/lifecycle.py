@@ -23,6 +23,7 @@ from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.stack import Status
 from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus, count_canaries
+from stoker.policy import rules
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store.maintenance import in_batches
 from stoker.store.open import Store
@@ -49,6 +50,11 @@ def preview_problem(server: Server) -> str | None:
         return None
     version = f" (version {server.agent_version})" if server.agent_version else ""
     return f"The agent of server {server.name}{version} cannot preview: upgrade it, or have it connect once"
+
+
+def has_windows(server: Server) -> bool:
+    """Return whether a run waits for a maintenance window of the server unless one is open."""
+    return bool(rules.read(server.policy or {}).windows)
 
 
 def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
@@ -280,6 +286,8 @@ def _run(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target:
     is_preview = trigger.options.mode is Mode.PREVIEW
     if is_preview and (problem := preview_problem(server)):
         raise Invalid(problem)
+    if trigger.options.require_window and not has_windows(server):  # it had one when the trigger was created
+        raise Invalid(f"require_window: server {server.name} has no maintenance window any more")
     request = RunRequest(
         content=content,
         action=trigger.action,
