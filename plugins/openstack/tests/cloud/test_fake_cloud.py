@@ -120,11 +120,15 @@ def look(site, cloud) -> bool:
     def is_waiting(tx) -> bool:
         return site.work.is_pending(tx, LATE_OBJECTS, site.stack_id)
 
+    def has_looked() -> bool:
+        # each time, because a look that has begun before may defer the next one only now
+        site.store.write(lambda tx: is_waiting(tx) and site.work.defer_by(tx, LATE_OBJECTS, site.stack_id, {}, tx.now))
+        return cloud.count("GET", f"{SERVERS}/detail") > before or count() == 0
+
     if not count():
         return False
     before = cloud.count("GET", f"{SERVERS}/detail")
-    site.store.write(lambda tx: is_waiting(tx) and site.work.defer_by(tx, LATE_OBJECTS, site.stack_id, {}, tx.now))
-    until(lambda: cloud.count("GET", f"{SERVERS}/detail") > before)
+    until(has_looked)
     until(lambda: site.store.write(is_waiting) or count() == 0)
     return count() > 0
 
