@@ -9,7 +9,13 @@ import json
 import pytest
 
 from stoker import hot
-from stoker.model.errors import StackValidationFailed, StokerError, UnknownUserParameter, UserParameterMissing
+from stoker.model.errors import (
+    InvalidTemplateVersion,
+    StackValidationFailed,
+    StokerError,
+    UnknownUserParameter,
+    UserParameterMissing,
+)
 from stoker.stacks.templates import lookup
 from stoker.stacks.templates.prepare import StackRequest
 from stoker.stacks.templates.validation import describe_template
@@ -120,6 +126,13 @@ def test_a_reference_to_what_is_mistaken_itself_is_no_other_mistake(heat, condit
         "resources.wrong.depend_on: Invalid keyword(s) inside a resource definition: depend_on; did you mean"
         ' "depends_on"?',
     ]
+
+
+def test_a_function_of_another_version_is_reported_once(heat):
+    said = template({}, outputs={"o": {"value": [{"Fn::Join": ["", []]}]}})
+    with pytest.raises(InvalidTemplateVersion) as caught:
+        heat.create(said)
+    assert len(caught.value.message.splitlines()) == 1
 
 
 def test_a_single_kind_of_error_keeps_its_class(heat):

@@ -25,7 +25,7 @@ from stoker.hot.flaw import Path, heat_path
 from stoker.hot.syntaxes import VERSION_KEY
 from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
-from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed, StokerError
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.properties import PropertyError
 from stoker.resources.roles import (
@@ -184,8 +184,6 @@ class Checker:
             return hot.evaluate(source, scope), None
         except RequestLimitExceeded as error:
             raise self._report.with_place(error, path) from None
-        except InvalidTemplateVersion as error:
-            self._report.add(Flaw(error.message, path, type(error), place=heat_path(path)))
         except IncorrectAttribute as error:
             self._report.add(Flaw(error.message, path, place=heat_path(path)))
         except StokerError as error:
