@@ -81,6 +81,14 @@ def test_an_expression_whose_process_is_killed_fails_alone(stoker, reader):
     assert answers[-1] == 200
 
 
+def test_an_expression_does_not_fail_for_a_process_that_ended_before_it(stoker, reader):
+    for _ in range(2):
+        assert preview(reader, output("1")).status == 200
+        for child in children(stoker):
+            os.kill(child, signal.SIGKILL)
+        stoker.until(lambda: not children(stoker))
+
+
 def test_the_processes_end_with_the_server(stoker, reader):
     assert preview(reader, output("1")).status == 200
     started = children(stoker)

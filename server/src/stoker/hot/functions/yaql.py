@@ -95,6 +95,10 @@ class _Child:
         poll.register(self._process.stdout, select.POLLIN)
         return self._process.stdout.readline() if poll.poll(_PATIENCE) else b""
 
+    def has_ended(self) -> bool:
+        """Return whether the process has ended by itself."""
+        return self._process.poll() is not None
+
     def end(self) -> int:
         """End the process and return its exit status."""
         self._process.kill()
@@ -110,7 +114,9 @@ def _ask(request: bytes) -> tuple[float, bytes]:
     """Return processor time and answer. The first expression starts a child; most servers never evaluate one."""
     with _places:
         try:
-            child = _idle.pop()
+            # The kernel may have ended it because memory was short. No expression, and so no stack, fails for that.
+            while (child := _idle.pop()).has_ended():
+                child.end()
         except IndexError:
             child = _Child()
         seconds, _, answer = child.ask(request).partition(b" ")
