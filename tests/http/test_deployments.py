@@ -123,6 +123,21 @@ def test_the_status_in_progress_starts_the_same_config_again(site, more):
     assert not left(site, "configs", "deployments", "runs", "containers", "objects") and not jobs_of(site)
 
 
+def test_a_derived_deployment_does_not_run_again_as_if_it_had_other_inputs(site):
+    inputs = [{"name": "word"}, {"name": "token", "secret": True}]
+    own = {"word": "a", "token": "confidential"}
+    made = software_deployment(
+        site, config_id=software_config(site, inputs=inputs), input_values=own, signal_transport="STOKER_SIGNAL"
+    )
+    change(site, made, status="COMPLETE")
+    values = site.call("GET", f"/software_deployments/{made['id']}")["software_deployment"]["input_values"]
+    refused = change(site, made, 409, status="IN_PROGRESS", input_values={**values, "word": "b"})
+    assert "runs again with the inputs of its derived config" in refused["error"]["message"]
+    assert len(runs_of(site, made)) == 1
+    change(site, made, status="IN_PROGRESS", input_values=values)  # as they were read
+    assert len(runs_of(site, made)) == 2
+
+
 @pytest.mark.parametrize("status", ["IN_PROGRESS", "COMPLETE"])
 def test_a_deployment_without_a_status_starts_or_ends_by_its_first_status(site, status):
     made = software_deployment(site, config_id=software_config(site))

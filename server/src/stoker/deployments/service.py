@@ -392,6 +392,12 @@ def _start_changed(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deplo
     if before.status is None:
         config = configs.get(tx, wanted.config_id, wanted.project_id)
         return _start_first(tx, authorize(tx, env, wanted, config, requested_by), requested_by)
+    old_values, new_values = (tx.secrets.redact(deployment.input_values) for deployment in (before, wanted))
+    if before.signal_transport is not None and new_values != old_values:
+        raise Conflict(
+            f"The deployment ({before.id}) runs again with the inputs of its derived config: create another deployment,"
+            " or a trigger of this one, to run it with other input_values."
+        )
     started = restart_run(tx, env, before, requested_by, wanted)
     if wanted.status_reason != before.status_reason and started.held_by is None:
         started = run_end.save(tx, replace(started, status_reason=wanted.status_reason))
