@@ -196,8 +196,10 @@ def _merge_values(name: str, type_name: str, old: Any, new: Any, strategy: str) 
     try:
         first, second = (parameter_values.convert(type_name, value) for value in (old, new))
         return _deep(first, second) if strategy == _DEEP_MERGE and type_name == "json" else put(first, second)
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
         raise Invalid(f"parameter_merge_strategies: {name}: {error}") from None
+    except ValueError:  # not repeated here, because it has the value, which may be a secret
+        raise Invalid(f"parameter_merge_strategies: {name}: a value is no {type_name}") from None
 
 
 def _maps(old: Any, new: Any) -> Any:
