@@ -128,6 +128,21 @@ def test_a_reference_to_what_is_mistaken_itself_is_no_other_mistake(heat, condit
     ]
 
 
+def test_hidden_values_are_redacted_in_errors_and_warnings(heat):
+    port = {"make_url": {"host": "a", "port": {"get_param": "hidden"}}}
+    parameters = {"hidden": {"type": "string", "hidden": True}}
+
+    def described(said):
+        request = StackRequest(template=said, parameters={"hidden": "topsecret"})
+        return describe_template(heat.engine, request, show_nested=False)
+
+    with pytest.raises(StackValidationFailed, match=r"\*{6}") as caught:
+        described(template({"r": define("OS::Heat::Value", value=port)}, parameters=parameters))
+    assert "topsecret" not in caught.value.message
+    (warning,) = described(template({}, parameters=parameters, outputs={"o": {"value": port}}))["Warnings"]
+    assert "topsecret" not in warning
+
+
 def test_a_function_of_another_version_is_reported_once(heat):
     said = template({}, outputs={"o": {"value": [{"Fn::Join": ["", []]}]}})
     with pytest.raises(InvalidTemplateVersion) as caught:

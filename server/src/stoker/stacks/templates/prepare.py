@@ -187,21 +187,30 @@ def _resolve(
     checker: Checker, template: Template, flaws: Flaws, environment: Environment, source: Source, identity: Identity
 ) -> ResolvedStack:
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo(), flaws=flaws)
+    outline, warnings = check(checker, template, parameters, environment)
+    return ResolvedStack(
+        identity=identity,
+        source=source,
+        parameters=parameters,
+        outline=outline,
+        definitions={name: resource.definition.to_json() for name, resource in outline.resources.items()},
+        event_sinks=tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks),
+        warnings=warnings,
+    )
+
+
+def check(
+    checker: Checker, template: Template, parameters: hot.Parameters, environment: Environment
+) -> tuple[Outline, tuple[str, ...]]:
+    """Return the outline and the warnings, with hidden values redacted in all errors. Raises a kind of Invalid."""
     hidden = [text for name in parameters.hidden for text in texts_of(parameters.values.get(name))]
     try:
         outline = checker.check(template, parameters, environment)
     except StokerError as error:
         redact_error(error, hidden)
         raise
-    return ResolvedStack(
-        identity=identity,
-        source=source,
-        parameters=parameters,
-        outline=replace(outline, output_errors=redact(outline.output_errors, hidden)),
-        definitions={name: resource.definition.to_json() for name, resource in outline.resources.items()},
-        event_sinks=tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks),
-        warnings=tuple(redact(warning, hidden) for warning in checker.warnings()),
-    )
+    shown = replace(outline, output_errors=redact(outline.output_errors, hidden))
+    return shown, tuple(redact(warning, hidden) for warning in checker.warnings())
 
 
 def _environment(request: StackRequest, files: Mapping[str, str], template: Template | None = None) -> Environment:

@@ -15,7 +15,7 @@ from stoker.resources.roles import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.outline import Outline, OutlinedResource
-from stoker.stacks.templates.prepare import StackRequest, mapping, read
+from stoker.stacks.templates.prepare import StackRequest, check, mapping, read
 
 #: Heat's names of the types of parameters.
 _TYPES = {kind: name for name, kind in INPUT_TYPES.items()}
@@ -30,14 +30,14 @@ def describe_template(
     supplied = mapping(request.parameters, "parameters")
     bound = hot.bind(template, environment, supplied=supplied, flaws=flaws, may_miss=True)
     checker = Checker(engine, files, engine.budget(), flaws, constraints=constraints)
-    outline = checker.check(template, bound, environment)
+    outline, warnings = check(checker, template, bound, environment)
     parameters, defaults = {**environment.parameters, **supplied}, environment.parameter_defaults
     shown = _describe(template, parameters, defaults)
     shown["Environment"] = _environment(outline, environment, parameters)
     if show_nested and (nested := _nested(outline, defaults)):
         shown["NestedParameters"] = nested
-    if warnings := checker.warnings():
-        shown["Warnings"] = warnings
+    if warnings:
+        shown["Warnings"] = list(warnings)
     return shown
 
 
