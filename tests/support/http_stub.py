@@ -66,14 +66,18 @@ def forward(port: int, asked: Asked, prefix: str = "") -> Said:
     answer = connection.getresponse()
     kept = {name: value for name, value in answer.getheaders() if name.lower() not in _HOP}
     if "event-stream" in (answer.headers["Content-Type"] or ""):
-        return Said(answer.status, headers=kept, stream=_pieces(connection, answer))
+        pieces = _pieces(connection, answer)
+        next(pieces)  # begun, its end closes the connection, also if the client has gone and nobody reads it
+        return Said(answer.status, headers=kept, stream=pieces)
     body = answer.read()
     connection.close()
     return Said(answer.status, body, kept)
 
 
 def _pieces(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yield nothing at first, then the pieces of the body, and an empty one at the end."""
     try:
+        yield b""
         while piece := answer.read1(65536):
             yield piece
         yield b""
