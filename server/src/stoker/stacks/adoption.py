@@ -125,7 +125,7 @@ def _withdraw_left(tx: Tx, env: ResourceEnv, id: str, project_id: str) -> None:
     left = deployments.find(tx, id, for_update=True)
     if left is None:
         return
-    # Once somebody has used it, it has runs of its own.
+    # A run that a client has started since is one more.
     is_unused = left.is_of_client and left.has_ended and left.run_number == 1
     if left.project_id != project_id or not is_unused:
         raise Conflict(f"the deployment ({id}) exists already")

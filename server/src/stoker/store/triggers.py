@@ -56,7 +56,7 @@ list_running: Callable[[Tx, str, str], list[str]] = column(
 #: Return the ids of a schedule's ended triggers, except for a number of the newest ones.
 oldest_beyond: Callable[[Tx, str, str, int], list[str]] = column(
     "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status != 'IN_PROGRESS'"
-    f" ORDER BY seq DESC LIMIT {2**62} OFFSET :kept"
+    f" ORDER BY seq DESC LIMIT {rows.UNLIMITED} OFFSET :kept"
 )
 
 
@@ -160,7 +160,7 @@ def page(
     values = {
         "project_id": project_id,
         "before": before,
-        "limit": 2**62 if limit is None else limit,
+        "limit": rows.UNLIMITED if limit is None else limit,
         "status": status,
         "stack_id": stack_id,
         "ended_since": ended_since and rows.to_micros(ended_since),
